@@ -291,6 +291,8 @@ fn live_from_an_interface_that_sends_and_from_one_that_receives() {
             .unwrap_or_else(|fault| panic!("{fault}: {}", said(&output)));
         assert_eq!(output.status.code(), Some(0), "{}", said(&output));
         assert_eq!(report["cycle"]["cycle_ns"], 10_000_000);
+        assert_eq!(report["stamps"]["place"], "kernel");
+        assert_eq!(report["stamps"]["clock"], "CLOCK_REALTIME");
         assert!(report["frames"]["soc"].as_u64().unwrap() >= 20);
         let node = &report["nodes"][0];
         assert_eq!(
@@ -299,6 +301,33 @@ fn live_from_an_interface_that_sends_and_from_one_that_receives() {
         );
         assert!(node["answered"].as_u64().unwrap() >= 20);
     }
+}
+
+#[test]
+fn hardware_stamps_are_refused_with_the_reason() {
+    require!(root);
+    let pair = NetnsPair::new();
+    let output = pair.a.run(|| {
+        rtwire(&[
+            &pair.a.interface,
+            "--duration",
+            "1s",
+            "--stamps",
+            "hardware",
+        ])
+    });
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    for part in [
+        pair.a.interface.as_str(),
+        "driver veth",
+        "no clock of its own",
+        "--stamps software",
+    ] {
+        assert!(said(&output).contains(part), "{}", said(&output));
+    }
+    let output = rtwire(&[capture().to_str().unwrap(), "--stamps", "hardware"]);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains("--stamps is for an interface"));
 }
 
 /// A capture beside itself, and beside files that are none.

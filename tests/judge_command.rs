@@ -455,6 +455,7 @@ fn much(streams: u32, frames: u32) -> (tempfile::TempDir, u64) {
                 })
                 .collect(),
             clock: ClockBasis::Unknown,
+            stamps: None,
             boot_id: "one machine".to_owned(),
             machine: Machine::default(),
         };

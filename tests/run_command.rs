@@ -681,6 +681,8 @@ fn what_cannot_be_run_is_refused_with_what_would_be_right() {
     );
     // No receive context on a plain veth.
     refused("B", &["--receive", "thread"], 3, "gro on");
+    // No card, and so no clock of its own.
+    refused("B", &["--stamps", "hardware"], 3, "driver veth");
     let wrong = Command::new(env!("CARGO_BIN_EXE_rtwire"))
         .args(["run"])
         .arg(&bench.file)

@@ -1,10 +1,12 @@
 //! Configuration of talkers and listeners.
 
+use rtwire_link::card_time::CardTime;
 use rtwire_link::program::Police;
 use rtwire_link::{TxPath, TxStamping, WakeUp};
 use rtwire_wire::rtdip::Semantics;
 use rtwire_wire::{EtherType, MacAddress, Pcp, VlanTag};
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::Arc;
 
 /// Transport of a talker's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +77,8 @@ pub struct TalkerConfig {
     /// Kind of the kernel's transmit timestamps; `None` for none. See
     /// [`Talker::take_stamps`](crate::Talker::take_stamps).
     pub stamping: Option<TxStamping>,
+    /// The clock of the card whose stamps are asked for ([`TxStamping::card`]).
+    pub card: Option<Arc<CardTime>>,
 }
 
 impl TalkerConfig {
@@ -96,6 +100,7 @@ impl TalkerConfig {
             sender_time: true,
             batch: 1,
             stamping: None,
+            card: None,
         }
     }
 }

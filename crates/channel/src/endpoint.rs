@@ -11,6 +11,7 @@ use crate::queue::QueueListener;
 use crate::registration::{Open, Registration, Shared, State};
 use crate::statistics::EndpointStatistics;
 use crate::strays::channel_filter;
+use rtwire_link::card_time::CardTime;
 use rtwire_link::program::{
     CounterReader, NewestReader, ProgramError, QueueChannel, QueueConfig, ReceiveProgram,
 };
@@ -61,7 +62,35 @@ impl Endpoint {
     /// # Errors
     /// The interface does not exist; or the receive program is required and not available.
     pub fn with(config: &EndpointConfig) -> Result<Self, ChannelError> {
-        let chosen = Chosen::open(config)?;
+        Self::stamped(config, None)
+    }
+
+    /// As [`with`](Self::with), with the card's stamps of arrivals in place of the kernel's
+    /// ([`rtwire_link::card_time::CardFollower`] switches them on). All listeners have packet sockets then:
+    /// [`ReceivePath::Auto`] is [`ReceivePath::Packet`].
+    ///
+    /// # Errors
+    /// As [`with`](Self::with); another receive path is required ([`LinkError::Unsupported`]).
+    pub fn with_card(config: &EndpointConfig, card: Arc<CardTime>) -> Result<Self, ChannelError> {
+        let path = match config.path {
+            ReceivePath::Auto | ReceivePath::Packet => ReceivePath::Packet,
+            _ => {
+                let what = "stamps of the card reach packet sockets only: use the receive path `packet` or `auto`";
+                return Err(LinkError::Unsupported { what }.into());
+            }
+        };
+        let config = EndpointConfig {
+            path,
+            ..config.clone()
+        };
+        Self::stamped(&config, Some(card))
+    }
+
+    fn stamped(config: &EndpointConfig, card: Option<Arc<CardTime>>) -> Result<Self, ChannelError> {
+        let mut chosen = Chosen::open(config)?;
+        if card.is_some() {
+            chosen.why = Some("the card's stamps reach packet sockets only".to_owned());
+        }
         let state = State {
             program_strays: chosen.program.as_ref().map(ProgramStrays::new),
             ..State::default()
@@ -76,6 +105,7 @@ impl Endpoint {
                 ether_type: config.ether_type,
                 path: config.path,
                 chosen,
+                card,
                 state: Mutex::new(state),
             }),
         })
@@ -225,7 +255,7 @@ impl Endpoint {
             stamps: config.stamps,
             one_by_one: config.order == Order::Arrival && semantics == Semantics::Queue,
         };
-        let (receiver, lock) = match config.transport {
+        let (mut receiver, lock) = match config.transport {
             ListenerTransport::Rtdip => {
                 let name = shared.lock_name(config.port);
                 let lock = patiently(|| Ok(NameLock::take(&name)?)).map_err(in_use)?;
@@ -246,6 +276,9 @@ impl Endpoint {
                 (receiver.map_err(in_use)?, None)
             }
         };
+        if let Some(card) = shared.card.as_ref().filter(|_| config.stamps) {
+            receiver.stamp_by_card(Arc::clone(card))?;
+        }
         let registration = self.register(config, lock, None);
         let feed = Feed::Link(Box::new(receiver));
         Inbox::new(feed, *config, semantics, registration)

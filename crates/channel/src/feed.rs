@@ -60,6 +60,7 @@ impl Feed {
     /// Returns who stamps the frames.
     pub(crate) fn stamp_place(&self) -> StampPlace {
         match self {
+            Self::Link(receiver) if receiver.is_stamped_by_card() => StampPlace::Card,
             Self::Link(_) => StampPlace::Kernel,
             Self::Program(_) => StampPlace::Program,
         }

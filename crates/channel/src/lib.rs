@@ -69,6 +69,7 @@ pub use inbox::{Received, SourceAddress};
 pub use newest::{ArrivalNote, Newest, NewestListener};
 pub use path::{EndpointConfig, ListenerPath};
 pub use queue::QueueListener;
+pub use rtwire_link::card_time::{CardFollower, CardTime};
 pub use rtwire_link::launch::card_queue;
 pub use rtwire_link::program::{Police, ProgramError};
 pub use rtwire_link::{

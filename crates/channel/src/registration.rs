@@ -5,6 +5,7 @@ use crate::path::{Chosen, ListenerPath, ProgramStrays, refused};
 use crate::statistics::{Refusals, SharedRefusals};
 use crate::strays::Strays;
 use rtwire_link::ReceivePath;
+use rtwire_link::card_time::CardTime;
 use rtwire_link::program::CounterReader;
 use rtwire_sys::interface::Interface;
 use rtwire_sys::packet::FilterPlace;
@@ -18,6 +19,8 @@ pub(crate) struct Shared {
     pub(crate) ether_type: EtherType,
     pub(crate) path: ReceivePath,
     pub(crate) chosen: Chosen,
+    /// The card whose stamps are taken in place of the kernel's.
+    pub(crate) card: Option<Arc<CardTime>>,
     pub(crate) state: Mutex<State>,
 }
 

@@ -4,6 +4,8 @@
 /// delays a reader is in the stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StampPlace {
+    /// The card, on the wire, by its own clock; converted to CLOCK_TAI ([`rtwire_link::card_time`]).
+    Card,
     /// The receive program, in the interface's driver (mode native) or right behind it (mode generic).
     Program,
     /// The kernel, when it took the frame over from the driver; or the kernel module `uman`.

@@ -3,10 +3,12 @@
 use crate::config::{TalkerConfig, Transport};
 use crate::error::ChannelError;
 use crate::statistics::TalkerStatistics;
+use rtwire_link::card_time::CardTime;
 use rtwire_link::{LaunchQueue, LinkError, Sender, SenderConfig, TxPath, TxPathInUse, TxStamps};
 use rtwire_sys::clock::{self, Clock};
 use rtwire_wire::rtdip;
 use rtwire_wire::{MINIMUM_FRAME_OCTETS, MacAddress, VLAN_TAG_OCTETS, ethernet};
+use std::sync::Arc;
 
 /// Bytes of the IPv4 and UDP headers.
 const UDP_OCTETS: usize = 28;
@@ -27,6 +29,8 @@ pub struct Talker {
     /// Bytes of the frame's headers outside `frame`.
     outside: usize,
     queue_full: u64,
+    /// The clock of the card whose stamps were asked for, until they are taken.
+    card: Option<Arc<CardTime>>,
     /// Frames that are sent with one call; their Ethernet headers are already written.
     batch: Vec<Box<[u8]>>,
 }
@@ -119,6 +123,7 @@ impl Talker {
                 0
             },
             queue_full: 0,
+            card: config.card.clone(),
             batch,
         })
     }
@@ -308,7 +313,17 @@ impl Talker {
     /// # Errors
     /// The offset of CLOCK_TAI cannot be read.
     pub fn take_stamps(&mut self) -> Result<Option<TxStamps>, ChannelError> {
-        Ok(self.sender.take_stamps()?)
+        let mut stamps = self.sender.take_stamps()?;
+        if let (Some(stamps), Some(card)) = (&mut stamps, self.card.take()) {
+            stamps.stamp_by_card(card);
+        }
+        Ok(stamps)
+    }
+
+    /// Returns `true` if the card's stamps were asked for and not taken yet.
+    #[must_use]
+    pub fn is_stamped_by_card(&self) -> bool {
+        self.card.is_some()
     }
 
     /// Returns the counters so far. No system call.

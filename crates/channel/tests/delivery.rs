@@ -84,6 +84,7 @@ fn stamps_are_there_and_in_order() {
                 .collect(Duration::from_millis(20), |stamp| match stamp.kind {
                     TxStampKind::Queue => queue[stamp.frame as usize] = stamp.tai_ns,
                     TxStampKind::Driver => driver[stamp.frame as usize] = stamp.tai_ns,
+                    TxStampKind::Card => unreachable!("not asked for"),
                 })
                 .unwrap()
                 > 0

@@ -2,10 +2,30 @@
 
 use std::time::Duration;
 
+use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use rtwire_plan::Ratio;
 use rtwire_plan::units::{self, Dimension};
 use rtwire_session::{ReceivePath, TxPath};
+use rtwire_sys::stamps::StampSource;
+
+/// The place that stamps frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Stamps {
+    /// The kernel, by the host's clock: on every interface
+    Software,
+    /// The card, by its own clock, converted to the host's; refused where the card cannot
+    Hardware,
+}
+
+impl From<Stamps> for StampSource {
+    fn from(stamps: Stamps) -> Self {
+        match stamps {
+            Stamps::Software => Self::Software,
+            Stamps::Hardware => Self::Hardware,
+        }
+    }
+}
 
 /// The help of FILE, for every command that takes one.
 pub(crate) const NETWORK_HELP: &str =

@@ -13,9 +13,10 @@ use rtwire_measure::jitter::compare::{self, Comparison, Way};
 use rtwire_measure::jitter::{ETHER_TYPE, Follower, JitterReport, Neighbourhood, Settings};
 use rtwire_measure::report::Machine;
 use rtwire_sys::filter::{Filter, Instruction, Test};
+use rtwire_sys::stamps::StampSource;
 use rtwire_sys::{interface, signal};
 
-use crate::arguments::{nanoseconds, parse_duration, parse_rate};
+use crate::arguments::{Stamps, nanoseconds, parse_duration, parse_rate};
 use crate::live_frames::{Live, Wanted};
 use crate::{interrupted, output};
 
@@ -37,6 +38,9 @@ pub(crate) struct JitterArguments {
     /// The time to listen on an interface; without it, until Ctrl-C
     #[arg(long, value_parser = parse_duration)]
     duration: Option<Duration>,
+    /// The place that stamps the frames of an interface
+    #[arg(long, value_enum, default_value = "software")]
+    stamps: Stamps,
     /// The reference cycle for deviations; without it, the round number next to the median of the intervals
     #[arg(long, value_parser = parse_duration)]
     cycle: Option<Duration>,
@@ -95,7 +99,13 @@ fn jitter(arguments: &JitterArguments) -> Result<u8, Failure> {
     let mut follower = Follower::new(settings);
     let mut notes = Vec::new();
     let mut cut = false;
+    let mut stamps = None;
     let path = Path::new(&arguments.source);
+    if arguments.stamps == Stamps::Hardware && (arguments.source == "-" || path.exists()) {
+        let message =
+            "--stamps is for an interface: a capture has the stamps that it was written with";
+        return Err((FAULTY, message.to_owned()));
+    }
     let beside = beside(arguments, settings)?;
     let format = if arguments.source == "-" {
         let input = io::stdin().lock();
@@ -117,9 +127,10 @@ fn jitter(arguments: &JitterArguments) -> Result<u8, Failure> {
         )?
     } else if interface::by_name(&arguments.source).is_ok() {
         let stop = signal::install_stop_flag().map_err(|error| (LACKING, error.to_string()))?;
-        let mut live = live(&arguments.source)?;
+        let mut live = live(&arguments.source, arguments.stamps.into())?;
         let begun = Instant::now();
         listen(&mut live, &mut follower, arguments.duration, stop)?;
+        stamps = Some(live.stamps());
         notes = live.into_notes()?;
         if stop.load(Ordering::Relaxed) {
             let done = interrupted::time(begun.elapsed(), arguments.duration);
@@ -141,6 +152,7 @@ fn jitter(arguments: &JitterArguments) -> Result<u8, Failure> {
     let machine = Machine::this(env!("CARGO_PKG_VERSION"));
     let (mut report, around) = follower.finish(&arguments.source, &format, &command, machine);
     report.notes.splice(0..0, notes);
+    report.stamps = stamps;
     let kept = report.judge(
         arguments.limit_soc.map(nanoseconds),
         arguments.limit_pres.map(nanoseconds),
@@ -227,7 +239,7 @@ fn read(
 }
 
 /// Opens an interface for the frames of POWERLINK.
-pub(crate) fn live(name: &str) -> Result<Live, Failure> {
+pub(crate) fn live(name: &str, stamps: StampSource) -> Result<Live, Failure> {
     let filter = Filter::new(&[
         Instruction::LoadHalf(12),
         Instruction::Jump {
@@ -241,6 +253,7 @@ pub(crate) fn live(name: &str) -> Result<Live, Failure> {
     .map_err(|error| (LACKING, error.to_string()))?;
     let wanted = Wanted {
         filter,
+        stamps,
         tags: false,
         frame_bytes: 1536,
         batch: 256,

@@ -15,8 +15,8 @@ use rtwire_sys::signal;
 use rtwire_wire::MacAddress;
 
 use crate::arguments::{
-    NETWORK_HELP, key_and_value, nanoseconds, parse_duration, parse_duration_or_none, parse_size,
-    parse_spin, receive_paths, transmit_paths,
+    NETWORK_HELP, Stamps, key_and_value, nanoseconds, parse_duration, parse_duration_or_none,
+    parse_size, parse_spin, receive_paths, transmit_paths,
 };
 use crate::common_time::TimeArguments;
 use crate::input::{self, Input};
@@ -61,6 +61,9 @@ pub(crate) struct RunArguments {
     /// time for late hosts, for example `10ms`
     #[arg(long, value_name = "LATENESS", value_parser = parse_duration)]
     police: Option<Duration>,
+    /// The place that stamps frames
+    #[arg(long, value_enum, default_value = "software")]
+    stamps: Stamps,
     /// The time that listeners, which are real-time threads, spin before they sleep, for example `50us`; at most `1ms`
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_spin)]
     spin: Duration,
@@ -234,8 +237,10 @@ fn run_here(arguments: &RunArguments) -> Result<Verdict, (u8, String)> {
             realtime: Some(arguments.realtime),
             spin_margin: arguments.spin_margin,
             one_machine: false,
+            card: None,
             no_admission: arguments.no_admission,
         },
+        stamps: arguments.stamps.into(),
         duration: arguments.duration,
         receive: match arguments.receive {
             Receive::Auto => ReceiveWork::Automatic,

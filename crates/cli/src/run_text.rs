@@ -51,11 +51,40 @@ fn grid(text: &mut String, report: &RunReport) {
     table(text, 1, &all);
 }
 
+/// Adds where the frames passed the card, by its own stamps.
+fn on_wire(text: &mut String, report: &RunReport) {
+    for row in &report.talkers {
+        let Some(stamped) = row.card_stamps else {
+            continue;
+        };
+        let stamped = units::grouped(stamped);
+        let sent = units::grouped(row.frames_sent);
+        let _ = write!(
+            text,
+            "\n{}: the card stamped {stamped} of {sent} frames",
+            row.stream
+        );
+        if let Some(wire) = row.on_wire_ns {
+            let time = units::short_duration;
+            let _ = write!(
+                text,
+                "; on the wire {} behind their instants (median), at most {}",
+                time(wire.p50),
+                time(wire.max)
+            );
+        }
+        text.push('\n');
+    }
+}
+
 pub(crate) fn shown(report: &RunReport) -> String {
     let mut text = format!(
         "host {} on {} for {:.3} s; receive work: {}\n",
         report.host, report.interface, report.duration_s, report.receive_work
     );
+    if let Some(stamps) = &report.stamps {
+        let _ = writeln!(text, "stamps {stamps}");
+    }
     for missing in &report.missing {
         let _ = writeln!(text, "missing for the plan's promises: {missing}");
     }
@@ -97,6 +126,7 @@ pub(crate) fn shown(report: &RunReport) -> String {
         text.push('\n');
         table(&mut text, 1, &rows);
         grid(&mut text, report);
+        on_wire(&mut text, report);
     }
     if !report.listeners.is_empty() {
         let mut rows = vec![words(&[

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use rtwire_measure::capture::{Packet, Reader};
 use rtwire_sys::filter::{Filter, Instruction, Test};
+use rtwire_sys::stamps::StampSource;
 use rtwire_sys::{interface, signal};
 use rtwire_wire::EtherType;
 use rtwire_wire::uadp::{SIGNATURE_OCTETS, UDP_PORT};
@@ -163,6 +164,7 @@ fn sniff(arguments: &SniffArguments) -> Result<u8, Failure> {
 /// The frames to look into.
 fn wanted() -> Result<Wanted, Failure> {
     Ok(Wanted {
+        stamps: StampSource::Software,
         filter: filter().map_err(|error| (LACKING, error.to_string()))?,
         tags: true,
         // More than any Ethernet frame has, and a UDP datagram that the card has put together.

@@ -33,8 +33,10 @@
 //!
 //! # Limits
 //! The kernel removes a VLAN tag before a packet socket sees the frame; a receiver shows it beside the frame if it was asked
-//! to. Frames have at most 1518 bytes. Timestamps are the kernel's; hardware timestamps are not requested.
+//! to. Frames have at most 1518 bytes. Timestamps are the kernel's, or
+//! the card's where they are asked for ([`card_time`]).
 
+pub mod card_time;
 mod cycle;
 mod error;
 pub mod launch;

@@ -1,5 +1,6 @@
 //! Receiving: wait in the chosen way, read without copying, release the room.
 
+use crate::card_time::{CardTime, StampClocks};
 use crate::error::LinkError;
 use crate::slices::{CHECK, Slices, nanoseconds};
 use crate::source::{Socket, Source};
@@ -13,6 +14,7 @@ use rtwire_sys::udp::UdpSocket;
 use rtwire_sys::{Errno, Wait};
 use std::net::SocketAddrV4;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Way in which a receiver waits for frames.
@@ -53,7 +55,8 @@ pub struct Frame<'a> {
     pub data: &'a [u8],
     /// `true` if it was longer than its room.
     pub truncated: bool,
-    /// The kernel's time of reception, in ns of CLOCK_TAI; `None` without a timestamp.
+    /// The time of reception by the kernel, or by the card ([`Receiver::stamp_by_card`]), in ns of CLOCK_TAI; `None` without a
+    /// timestamp.
     pub stamp_tai_ns: Option<u64>,
     /// The sender's address, for datagrams.
     pub source: Option<SocketAddrV4>,
@@ -70,7 +73,7 @@ pub struct Receiver {
     wake_up: WakeUp,
     /// Way in which a blocking call fetches waiting frames.
     wait: Wait,
-    tai_offset_ns: i64,
+    clocks: StampClocks,
     dropped: u64,
     gone: bool,
 }
@@ -186,7 +189,7 @@ impl Receiver {
             } else {
                 Wait::ForOne
             },
-            tai_offset_ns: clock::tai_offset_ns()?,
+            clocks: StampClocks::new()?,
             dropped: 0,
             gone: false,
         })
@@ -221,6 +224,22 @@ impl Receiver {
             Some(socket) => Ok(socket.napi_id()?),
             None => Ok(None),
         }
+    }
+
+    /// Takes the card's stamps from now on, in place of the kernel's. Frames that the card does not stamp have none.
+    ///
+    /// # Errors
+    /// The receiver has the path `uman` ([`LinkError::Unsupported`]), or the kernel refuses.
+    pub fn stamp_by_card(&mut self, card: Arc<CardTime>) -> Result<(), LinkError> {
+        self.source.stamps_of_card()?;
+        self.clocks.by_card(card);
+        Ok(())
+    }
+
+    /// Returns `true` if the stamps are the card's.
+    #[must_use]
+    pub fn is_stamped_by_card(&self) -> bool {
+        self.clocks.are_of_card()
     }
 
     /// Returns the interface as it was when the receiver was opened.
@@ -316,7 +335,7 @@ impl Receiver {
     #[inline]
     #[must_use]
     pub fn peek(&self) -> Option<Frame<'_>> {
-        self.source.peek(self.tai_offset_ns)
+        self.source.peek(&self.clocks)
     }
 
     /// Releases the room of the oldest frame. No system call.

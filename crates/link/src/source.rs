@@ -1,5 +1,7 @@
 //! Source of a receiver's frames: a ring shared with the kernel, a socket read in batches, or the ring of the module `uman`.
 
+use crate::card_time::StampClocks;
+use crate::error::LinkError;
 use crate::receive::{Frame, ReceiverConfig};
 use crate::uman::UmanQueue;
 use rtwire_sys::packet::{FilterPlace, PacketSocket};
@@ -129,21 +131,38 @@ impl Source {
         }
     }
 
+    /// Asks for the card's stamps in place of the kernel's.
+    pub(crate) fn stamps_of_card(&mut self) -> Result<(), LinkError> {
+        match self {
+            Self::Ring { socket, .. } => {
+                socket.enable_card_rx_stamps()?;
+                socket.enable_card_ring_stamps()?;
+            }
+            Self::Batch { socket, .. } => socket.shared().enable_card_rx_stamps()?,
+            Self::Uman(_) => {
+                return Err(LinkError::Unsupported {
+                    what: "the path `uman` has no stamps of the card: use packet sockets",
+                });
+            }
+        }
+        Ok(())
+    }
+
     #[inline]
-    pub(crate) fn peek(&self, tai_offset_ns: i64) -> Option<Frame<'_>> {
-        let tai = |realtime_ns: u64| realtime_ns.saturating_add_signed(tai_offset_ns);
+    pub(crate) fn peek(&self, clocks: &StampClocks) -> Option<Frame<'_>> {
+        let tai = |realtime, card| clocks.tai_ns(realtime, card);
         match self {
             Self::Ring { ring, .. } => ring.peek().map(|frame| Frame {
                 data: frame.data,
                 truncated: frame.truncated,
-                stamp_tai_ns: frame.stamp_realtime_ns.map(tai),
+                stamp_tai_ns: tai(frame.stamp_realtime_ns, frame.stamp_card_ns),
                 source: None,
                 tag: frame.tag,
             }),
             Self::Batch { batch, next, .. } => batch.get(*next).map(|message| Frame {
                 data: message.data,
                 truncated: message.truncated,
-                stamp_tai_ns: message.stamp_realtime_ns.map(tai),
+                stamp_tai_ns: tai(message.stamp_realtime_ns, message.stamp_card_ns),
                 source: message.source,
                 tag: message.tag,
             }),

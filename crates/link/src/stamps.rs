@@ -1,9 +1,10 @@
 //! Transmit timestamps, collected off the hot path.
 
+use crate::card_time::{CardTime, StampClocks};
 use crate::error::LinkError;
-use rtwire_sys::clock;
 use rtwire_sys::launch::{LaunchFailure, LaunchFault};
 use rtwire_sys::stamps::{self, RawTxStamp, TxStampKind, TxStampReader};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Time at which one frame left, or entered its queue.
@@ -32,7 +33,7 @@ pub enum TxReport {
 pub struct TxStamps {
     reader: TxStampReader,
     interface: String,
-    tai_offset_ns: i64,
+    clocks: StampClocks,
     newest: u64,
     launch_refused: u64,
     launch_missed: u64,
@@ -43,11 +44,16 @@ impl TxStamps {
         Ok(Self {
             reader,
             interface,
-            tai_offset_ns: clock::tai_offset_ns()?,
+            clocks: StampClocks::new()?,
             newest: 0,
             launch_refused: 0,
             launch_missed: 0,
         })
+    }
+
+    /// Converts the card's stamps by this relation. They are dropped before.
+    pub fn stamp_by_card(&mut self, card: Arc<CardTime>) {
+        self.clocks.by_card(card);
     }
 
     /// Waits up to `timeout` for timestamps, passes all of them to `show`, and returns their number. A zero
@@ -93,11 +99,11 @@ impl TxStamps {
             let taken = self
                 .reader
                 .read(|raw| {
-                    shown += 1;
-                    show(match raw {
-                        stamps::TxReport::Stamp(raw) => {
-                            TxReport::Stamp(unwrap(newest, raw, self.tai_offset_ns))
-                        }
+                    let report = match raw {
+                        stamps::TxReport::Stamp(raw) => match unwrap(newest, raw, &self.clocks) {
+                            Some(stamp) => TxReport::Stamp(stamp),
+                            None => return,
+                        },
                         stamps::TxReport::Launch(failure) => {
                             match failure.fault {
                                 LaunchFault::Refused => *refused += 1,
@@ -105,7 +111,9 @@ impl TxStamps {
                             }
                             TxReport::Launch(failure)
                         }
-                    });
+                    };
+                    shown += 1;
+                    show(report);
                 })
                 .map_err(|errno| fail(&self.interface, errno))?;
             if taken == 0 {
@@ -128,16 +136,20 @@ impl TxStamps {
 }
 
 /// Returns the timestamp with its full frame number: of the numbers with `raw`'s low 32 bits the one nearest to the
-/// newest seen.
-fn unwrap(newest: &mut u64, raw: RawTxStamp, tai_offset_ns: i64) -> TxStamp {
+/// newest seen. `None` for a card's stamp without the card's time.
+fn unwrap(newest: &mut u64, raw: RawTxStamp, clocks: &StampClocks) -> Option<TxStamp> {
+    let tai_ns = match raw.kind {
+        TxStampKind::Card => clocks.tai_ns(None, Some(raw.time_ns)),
+        TxStampKind::Queue | TxStampKind::Driver => clocks.host_ns(raw.time_ns),
+    }?;
     let ahead = raw.id.wrapping_sub(*newest as u32) as i32;
     let frame = newest.saturating_add_signed(i64::from(ahead));
     *newest = (*newest).max(frame);
-    TxStamp {
+    Some(TxStamp {
         frame,
         kind: raw.kind,
-        tai_ns: raw.realtime_ns.saturating_add_signed(tai_offset_ns),
-    }
+        tai_ns,
+    })
 }
 
 #[cfg(test)]
@@ -146,14 +158,15 @@ mod tests {
 
     #[test]
     fn numbers_go_on_over_the_wrap() {
+        let clocks = StampClocks::host(37);
         let mut newest = 0;
         let mut frame = |id| {
             let raw = RawTxStamp {
                 id,
                 kind: TxStampKind::Driver,
-                realtime_ns: 5,
+                time_ns: 5,
             };
-            let stamp = unwrap(&mut newest, raw, 37);
+            let stamp = unwrap(&mut newest, raw, &clocks).unwrap();
             assert_eq!(stamp.tai_ns, 42);
             stamp.frame
         };

@@ -46,6 +46,7 @@ pub(crate) fn stamping(config: &SenderConfig) -> Option<TxStamping> {
     (config.path == rtwire_link::TxPath::Qdisc).then_some(TxStamping {
         queue: false,
         driver: true,
+        card: false,
     })
 }
 

@@ -1,12 +1,14 @@
 //! Opens the channels of tasks. One mapping from a task to its channel, for programs, `rtwire run` and the lab alike.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rtwire_channel::{
-    ChannelError, Endpoint, EndpointConfig, ListenerConfig, ListenerPath, ListenerStatistics,
-    ListenerTransport, NewestListener, PathInUse, Police, QueueListener, ReceivePath, Semantics,
-    Shaper, ShaperConfig, Talker, TalkerConfig, Transport, TxStamping, WakeUp,
+    CardTime, ChannelError, Endpoint, EndpointConfig, ListenerConfig, ListenerPath,
+    ListenerStatistics, ListenerTransport, NewestListener, PathInUse, Police, QueueListener,
+    ReceivePath, Semantics, Shaper, ShaperConfig, Talker, TalkerConfig, Transport, TxStamping,
+    WakeUp,
 };
 use rtwire_wire::{MacAddress, Pcp, VlanTag};
 
@@ -19,17 +21,24 @@ const QUEUE_FRAMES: usize = 1_024;
 const POLL: Duration = Duration::from_micros(100);
 
 /// Opens the interface of an assignment for its listeners.
-pub(crate) fn endpoint(assignment: &Assignment) -> Result<Endpoint, ChannelError> {
+pub(crate) fn endpoint(
+    assignment: &Assignment,
+    card: Option<&Arc<CardTime>>,
+) -> Result<Endpoint, ChannelError> {
     let wanted = assignment.receive_path;
     let in_program = |task: &ListenerTask| in_program(wanted, task);
-    Endpoint::with(&EndpointConfig {
+    let config = EndpointConfig {
         // A program that nobody would use is not attached.
         path: match assignment.listeners.iter().any(in_program) {
             true => wanted,
             false => ReceivePath::Packet,
         },
         ..EndpointConfig::new(assignment.interface.as_str())
-    })
+    };
+    match card {
+        None => Endpoint::with(&config),
+        Some(card) => Endpoint::with_card(&config, Arc::clone(card)),
+    }
 }
 
 /// Returns true where the frames of a listener come through the receive program, if it is to be had, or the module `uman`.
@@ -119,7 +128,12 @@ impl Inbox {
 }
 
 /// Opens the channel of a talker's task. The kernel stamps what it sends where that is asked for and the path allows it.
-pub(crate) fn talker(interface: &str, task: &TalkerTask) -> Result<Talker, SessionError> {
+/// The card does, too, if there is one.
+pub(crate) fn talker(
+    interface: &str,
+    task: &TalkerTask,
+    card: Option<&Arc<CardTime>>,
+) -> Result<Talker, SessionError> {
     let wrong = |what: &str| SessionError::Values {
         stream: task.name.clone(),
         what: what.to_owned(),
@@ -148,10 +162,12 @@ pub(crate) fn talker(interface: &str, task: &TalkerTask) -> Result<Talker, Sessi
         },
         source_port: task.port,
         path: task.path,
-        stamping: stamped_by_kernel(task).then_some(TxStamping {
-            queue: true,
+        stamping: (stamped_by_kernel(task) || card.is_some()).then_some(TxStamping {
+            queue: stamped_by_kernel(task),
             driver: false,
+            card: card.is_some(),
         }),
+        card: card.cloned(),
         ..TalkerConfig::new(interface, transport, task.port)
     };
     Talker::open(&config).map_err(|source| SessionError::Channel {

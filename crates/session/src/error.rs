@@ -35,6 +35,9 @@ pub enum SessionError {
         /// The stream.
         stream: String,
     },
+    /// The card cannot stamp as asked.
+    #[error("{0}")]
+    Stamps(String),
     /// The host is not the stream's talker.
     #[error(
         "`{host}` is not the talker of stream `{stream}`: that is `{talker}`; `{host}` talks on: {}",
@@ -236,6 +239,7 @@ impl SessionError {
     pub fn is_host_lacking(&self) -> bool {
         match self {
             Self::Host(_) | Self::Channel { .. } | Self::Endpoint(_) | Self::Work(_) => true,
+            Self::Stamps(_) => true,
             Self::Down(_) | Self::FrameTooLong { .. } => true,
             Self::System(error) => error.kind() != ErrorKind::InterfaceMissing,
             _ => false,

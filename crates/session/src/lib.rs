@@ -67,7 +67,7 @@ pub use error::SessionError;
 pub use listener::{StreamListener, StreamStatistics, Value};
 pub use missing::Missing;
 pub use options::{PeerAddress, SessionOptions};
-pub use rtwire_channel::{ArrivalNote, ReceivePath, StampPlace, TxPath};
+pub use rtwire_channel::{ArrivalNote, CardFollower, CardTime, ReceivePath, StampPlace, TxPath};
 pub use session::Session;
 pub use talker::{Sent, StreamTalker};
 pub use values::{ValueEnd, ValueFormat};

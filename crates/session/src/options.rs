@@ -1,9 +1,10 @@
 //! The options for opening a host's streams, where the plan leaves a choice.
 
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use rtwire_channel::{ReceivePath, TxPath};
+use rtwire_channel::{CardTime, ReceivePath, TxPath};
 
 use crate::streams::REALTIME;
 
@@ -41,6 +42,9 @@ pub struct SessionOptions {
     pub spin_margin: Option<Duration>,
     /// True if all hosts of the plan share this machine's cores, as in the lab: what one talker spins, the others lack.
     pub one_machine: bool,
+    /// The clock of the card whose stamps are taken in place of the kernel's at listeners, and beside them at talkers
+    /// ([`CardFollower`](crate::CardFollower)). Listeners then have packet sockets.
+    pub card: Option<Arc<CardTime>>,
     /// Also opens streams on a transmit path that does not keep the plan's promises.
     pub no_admission: bool,
 }
@@ -58,6 +62,7 @@ impl Default for SessionOptions {
             realtime: None,
             spin_margin: None,
             one_machine: false,
+            card: None,
             no_admission: false,
         }
     }

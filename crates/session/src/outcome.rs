@@ -36,6 +36,12 @@ pub struct TalkerResult {
     pub wake_late: Option<Summary>,
     /// The kernel's transmit timestamps minus the instants of their frames. `None` where the transmit path has none.
     pub off_grid: Option<Summary>,
+    /// The card's transmit timestamps minus the instants of their frames. `None` without those.
+    #[serde(default)]
+    pub on_wire: Option<Summary>,
+    /// Frames that the card stamped; `None` if it was not asked.
+    #[serde(default)]
+    pub card_stamps: Option<u64>,
     /// The margin before an instant at which the thread woke at last, ns; 0: it did not spin.
     pub margin_ns: u64,
     /// The time from wake-ups to instants, ns: the processor time that the margin cost.

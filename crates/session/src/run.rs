@@ -16,6 +16,7 @@
 //!
 //! A run can write its evidence to a file ([`crate::evidence`]); `rtwire judge` joins the files of all hosts.
 
+mod card;
 mod clock;
 mod judge;
 mod link;
@@ -34,6 +35,7 @@ use rtwire_plan::Plan;
 
 use rtwire_sys::interface;
 use rtwire_sys::sched::thread::Want;
+use rtwire_sys::stamps::StampSource;
 
 use crate::cyclic;
 use crate::error::SessionError;
@@ -46,6 +48,7 @@ use crate::streams;
 use crate::task::{Assignment, Order};
 use crate::values::ValueEnd;
 use crate::work::{Schedule, Work};
+use card::CardWatch;
 use clock::ClockWatch;
 use link::LinkWatch;
 use recording::Taps;
@@ -114,6 +117,8 @@ pub struct RunOptions {
     pub evidence: Option<EvidenceOptions>,
     /// The reason to believe that this host's clock is the network's.
     pub clock: ClockSource,
+    /// The place that stamps frames.
+    pub stamps: StampSource,
     /// True if the machine's stalls are recorded: a thread of SCHED_FIFO 90 on each core, awake every 250 µs.
     pub noise: bool,
     /// The version of rtwire, for the evidence.
@@ -159,9 +164,15 @@ pub fn run_host(
     let interface = interface::by_name(&options.interface)?;
     // Before the session attaches a receive program, which changes what the driver can do.
     let (receive, _guards) = receive_work(options, &assignment)?;
-    let session = Session::planned(plan, assignment.clone(), &options.session)?;
+    let mut card = CardWatch::open(options, &assignment)?;
+    let opening = SessionOptions {
+        card: card.as_ref().map(CardWatch::time),
+        ..options.session.clone()
+    };
+    let session = Session::planned(plan, assignment.clone(), &opening)?;
     let missing = session.missing().iter().map(ToString::to_string).collect();
-    let taps = Taps::new(options, &assignment);
+    let card_ns = card.as_ref().map_or(0, CardWatch::room_ns);
+    let taps = Taps::new(options, &assignment, card_ns);
     let work = Work::of(session, &options.values, (&taps.talkers, &taps.listeners))?;
     let recorder = options.evidence.as_ref().map(open_evidence).transpose()?;
     // After its channels have attached what they need.
@@ -176,7 +187,9 @@ pub fn run_host(
     let end_ns = planned_ns.map_or(u64::MAX, |duration| start_ns.saturating_add(duration));
     let recorder = recorder.map(|mut recorder| {
         let paths = work.receive_paths();
-        let header = recording::header(options, &assignment, paths, (open_ns, start_ns));
+        let mut header = recording::header(options, &assignment, paths, (open_ns, start_ns));
+        header.stamps = card.as_ref().map(|card| card.end().origin);
+        recorder.stamped_by(card.as_ref().map(CardWatch::time));
         recorder.begin(&header, taps.talkers.clone(), taps.listeners.clone());
         recorder
     });
@@ -188,7 +201,13 @@ pub fn run_host(
         clocks: &clocks,
     };
     let begun = Instant::now();
-    let live = live(work, recorder, &watched, (start_ns, end_ns))?;
+    let live = live(
+        work,
+        recorder,
+        (&watched, card.as_mut()),
+        (start_ns, end_ns),
+    )?;
+    let card = card.map(|card| card.end());
     let ran_ns = streams::ns(begun.elapsed());
     let noise = noise
         .map(NoiseRecorder::stop)
@@ -218,12 +237,13 @@ pub fn run_host(
         interrupted: end.interrupted,
         noise: noise.as_ref(),
         delays: &taps.delays,
-        clocks_ns: recording::both_clocks_ns(clocks.uncertainty_ns()),
+        clocks_ns: recording::both_clocks_ns(clocks.uncertainty_ns())
+            .map(|ns| ns.saturating_add(card_ns)),
         clock_steps: clocks.steps(),
         evidence,
     };
     let report = report::assemble(options, &assignment, live.result, ran);
-    Ok(report.with_link(link.changes()))
+    Ok(report.with_link(link.changes()).with_card(card))
 }
 
 /// Creates the file of evidence.
@@ -260,7 +280,7 @@ struct Live {
 fn live(
     work: Work,
     recorder: Option<Recorder>,
-    watched: &Watched<'_>,
+    (watched, card): (&Watched<'_>, Option<&mut CardWatch>),
     (start_ns, end_ns): (u64, u64),
 ) -> Result<Live, SessionError> {
     let Watched {
@@ -298,6 +318,9 @@ fn live(
             None
         });
         scope.spawn(move || clocks.follow(over));
+        if let Some(card) = card {
+            scope.spawn(move || card.follow(over));
+        }
         let writer = scope.spawn(move || {
             recorder.map(|mut recorder| {
                 while !over.load(Ordering::Relaxed) {

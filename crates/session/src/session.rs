@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rtwire_channel::{Endpoint, EndpointStatistics};
+use rtwire_channel::{CardTime, Endpoint, EndpointStatistics};
 use rtwire_plan::Plan;
 use rtwire_sys::interface::{self, Interface};
 use rtwire_sys::memory;
@@ -40,6 +40,8 @@ pub struct Session {
     ends: BTreeMap<String, (String, Vec<String>)>,
     missing: Vec<Missing>,
     taken: Arc<Mutex<BTreeSet<Taken>>>,
+    /// The card whose stamps are taken.
+    card: Option<Arc<CardTime>>,
     /// Makes the network card let the streams' groups through.
     _groups: Option<PacketSocket>,
 }
@@ -79,7 +81,7 @@ impl Session {
         assignment: Assignment,
         options: &SessionOptions,
     ) -> Result<Self, SessionError> {
-        let mut session = Self::of(assignment)?;
+        let mut session = Self::stamped(assignment, options.card.clone())?;
         let ends = plan.network.streams.iter();
         let ends = ends.map(|one| {
             (
@@ -96,6 +98,10 @@ impl Session {
 
     /// Opens an assignment without a plan: for the lab's processes.
     pub(crate) fn of(assignment: Assignment) -> Result<Self, SessionError> {
+        Self::stamped(assignment, None)
+    }
+
+    fn stamped(assignment: Assignment, card: Option<Arc<CardTime>>) -> Result<Self, SessionError> {
         let interface = interface::by_name(&assignment.interface)?;
         if interface.mac == [0; 6] {
             return Err(SessionError::NotEthernet {
@@ -108,7 +114,8 @@ impl Session {
         }
         Ok(Self {
             _groups: join_groups(&assignment, &interface)?,
-            endpoint: channels::endpoint(&assignment)?,
+            endpoint: channels::endpoint(&assignment, card.as_ref())?,
+            card,
             interface,
             assignment,
             ends: BTreeMap::new(),
@@ -194,7 +201,7 @@ impl Session {
     pub(crate) fn talker_at(&self, index: usize) -> Result<StreamTalker, SessionError> {
         let task: &TalkerTask = &self.assignment.talkers[index];
         let hold = self.hold("talker", index, &task.name)?;
-        StreamTalker::open(&self.assignment.interface, task, hold)
+        StreamTalker::open(&self.assignment.interface, task, hold, self.card.as_ref())
     }
 
     pub(crate) fn listener_at(&self, index: usize) -> Result<StreamListener, SessionError> {

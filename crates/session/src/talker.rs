@@ -1,6 +1,8 @@
 //! The sending end of a planned stream, for values at any time: under the token bucket of its contract.
 
-use rtwire_channel::{ChannelError, LinkError, Shaper, Talker, TalkerStatistics};
+use std::sync::Arc;
+
+use rtwire_channel::{CardTime, ChannelError, LinkError, Shaper, Talker, TalkerStatistics};
 
 use crate::channels;
 use crate::cyclic::CyclicTalker;
@@ -59,9 +61,10 @@ impl StreamTalker {
         interface: &str,
         task: &TalkerTask,
         hold: Hold,
+        card: Option<&Arc<CardTime>>,
     ) -> Result<Self, SessionError> {
         Ok(Self {
-            talker: channels::talker(interface, task)?,
+            talker: channels::talker(interface, task, card)?,
             shaper: match task.pattern {
                 Pattern::Greedy => Shaper::unshaped(),
                 Pattern::Saturating => channels::shaper(task, 0, task.shaping_interval_ns),

@@ -119,8 +119,9 @@ fn stamps_of(stamps: &mut TxStampReader, id: u32, offset_ns: u64) -> (u64, u64) 
                 if let TxReport::Stamp(stamp) = report {
                     assert_eq!(stamp.id, id);
                     match stamp.kind {
-                        TxStampKind::Queue => times.0 = Some(stamp.realtime_ns + offset_ns),
-                        TxStampKind::Driver => times.1 = Some(stamp.realtime_ns + offset_ns),
+                        TxStampKind::Queue => times.0 = Some(stamp.time_ns + offset_ns),
+                        TxStampKind::Driver => times.1 = Some(stamp.time_ns + offset_ns),
+                        TxStampKind::Card => unreachable!("not asked for"),
                     }
                 }
             })
@@ -138,6 +139,7 @@ fn passed(pair: &NetnsPair, plan: &Plan) -> Vec<Passed> {
         let both = TxStamping {
             queue: true,
             driver: true,
+            card: false,
         };
         let mut ends = STREAMS.map(|(priority, _, bytes)| {
             let socket = PacketSocket::sender(&interface).unwrap();

@@ -52,6 +52,7 @@ impl Bench {
             let both = TxStamping {
                 queue: true,
                 driver: true,
+                card: false,
             };
             let stamps = socket.enable_tx_stamps(both).unwrap();
             (socket, stamps)
@@ -92,8 +93,9 @@ impl Bench {
                         if let TxReport::Stamp(stamp) = report {
                             let time = &mut times[(stamp.id - first) as usize];
                             match stamp.kind {
-                                TxStampKind::Queue => time.0 = Some(stamp.realtime_ns),
-                                TxStampKind::Driver => time.1 = Some(stamp.realtime_ns),
+                                TxStampKind::Queue => time.0 = Some(stamp.time_ns),
+                                TxStampKind::Driver => time.1 = Some(stamp.time_ns),
+                                TxStampKind::Card => unreachable!("not asked for"),
                             }
                         }
                     })

@@ -1,6 +1,7 @@
 //! Clocks, and waiting for a time.
 
 use crate::error::{Errno, Error, Result};
+use crate::phc::CardClock;
 
 /// The clock that a time belongs to. All are read without a system call, except `Thread`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -141,39 +142,14 @@ pub(crate) fn timespec(ns: u64) -> libc::timespec {
 
 /// Returns the clock `/dev/ptpN` minus CLOCK_TAI, and the uncertainty of that reading, both in ns.
 ///
-/// It is the best of five readings, each between two of the system's clock.
+/// It is read in the best way that its driver has ([`crate::phc::CardClock::read`]).
 ///
 /// # Errors
 /// The clock is missing, or it may not be read. CAP_SYS_TIME is not needed; the device's permissions count.
 pub fn phc_minus_tai_ns(index: u32) -> Result<(i64, u64)> {
-    use std::os::fd::AsRawFd;
-    let path = format!("/dev/ptp{index}");
-    let file = std::fs::File::open(&path).map_err(|error| {
-        let errno = Errno(error.raw_os_error().unwrap_or(libc::EIO));
-        Error::new("open", path.clone(), errno, None)
-    })?;
-    // A clock that is a file: its number is made as the kernel's FD_TO_CLOCKID makes it.
-    const CLOCKFD: libc::clockid_t = 3;
-    let id = (!file.as_raw_fd() << 3) | CLOCKFD;
-    let mut best: Option<(i64, u64)> = None;
-    for _ in 0..5 {
-        let mut time = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        let before = now_ns(Clock::Tai);
-        // SAFETY: `time` is a valid place for one timespec; an id that names no clock is refused.
-        if unsafe { libc::clock_gettime(id, &raw mut time) } != 0 {
-            return Err(Error::last("clock_gettime", path, None));
-        }
-        let after = now_ns(Clock::Tai);
-        let uncertainty = after.saturating_sub(before) / 2;
-        let middle = before.saturating_add(uncertainty);
-        let offset = i128::from(time_ns(&time)) - i128::from(middle);
-        let offset = i64::try_from(offset).unwrap_or(i64::MAX);
-        if best.is_none_or(|(_, least)| uncertainty < least) {
-            best = Some((offset, uncertainty));
-        }
-    }
-    Ok(best.unwrap_or((0, u64::MAX)))
+    let tai_offset_ns = tai_offset_ns()?;
+    let reading = CardClock::open(index)?.read()?;
+    let tai_ns = i128::from(reading.realtime_ns) + i128::from(tai_offset_ns);
+    let offset = i64::try_from(i128::from(reading.card_ns) - tai_ns).unwrap_or(i64::MAX);
+    Ok((offset, reading.uncertainty_ns))
 }

@@ -254,14 +254,14 @@ fn empty_request() -> libc::ifreq {
     unsafe { std::mem::zeroed() }
 }
 
-struct Query {
-    socket: OwnedFd,
-    request: libc::ifreq,
+pub(crate) struct Query {
+    pub(crate) socket: OwnedFd,
+    pub(crate) request: libc::ifreq,
     name: String,
 }
 
 impl Query {
-    fn new(name: &str) -> Result<Self> {
+    pub(crate) fn new(name: &str) -> Result<Self> {
         let mut request = empty_request();
         let bytes = name.as_bytes();
         if bytes.is_empty() || bytes.len() >= libc::IFNAMSIZ || bytes.contains(&0) {

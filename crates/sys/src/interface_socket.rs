@@ -5,7 +5,7 @@ use crate::interface::{self, Interface};
 use crate::launch::{self, LaunchOptions};
 use crate::messages::{Batch, Wait};
 use crate::socket::{self, Ready};
-use crate::stamps::{self, TxStampReader, TxStamping};
+use crate::stamps::{self, StampSource, TxStampReader, TxStamping};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +50,16 @@ impl InterfaceSocket {
     /// # Errors
     /// The kernel refuses.
     pub fn enable_rx_stamps(&self) -> Result<()> {
-        stamps::enable_rx(&self.socket, &self.name)
+        stamps::enable_rx(&self.socket, &self.name, StampSource::Software)
+    }
+
+    /// Asks for the timestamps of the received messages that the card takes by its own clock, in place of the kernel's. They
+    /// come while [`crate::card_stamps::CardStamps`] are held.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn enable_card_rx_stamps(&self) -> Result<()> {
+        stamps::enable_rx(&self.socket, &self.name, StampSource::Hardware)
     }
 
     /// Asks the kernel to timestamp sent messages, numbered from 0 on.

@@ -8,6 +8,7 @@
 //! packet + filter + ring, udp     frames and datagrams in and out; `InterfaceSocket` is their common part
 //! xsk                             frames out through shared memory
 //! uman                            the kernel module of that name: frames in and out, automatic replies
+//! stamps, card_stamps, phc         time stamps of the kernel and of a card, and the card's clock
 //! launch, qdisc, netdev           launch times, an interface's queues, its driver's abilities for AF_XDP
 //! bpf                             programs in the kernel
 //! ```
@@ -18,6 +19,7 @@
 //! Limits: Linux with 64-bit time, little or big endian; IPv4 only.
 
 pub mod bpf;
+pub mod card_stamps;
 pub mod carrier;
 pub mod clock;
 #[cfg(feature = "counting-allocator")]
@@ -38,6 +40,7 @@ pub mod netdev;
 mod netlink;
 pub mod netns;
 pub mod packet;
+pub mod phc;
 pub mod port_lock;
 pub mod qdisc;
 pub mod ring;

@@ -104,6 +104,8 @@ pub struct Message<'a> {
     pub truncated: bool,
     /// The time at which the kernel received it, ns of CLOCK_REALTIME; `None` without a timestamp.
     pub stamp_realtime_ns: Option<u64>,
+    /// The time at which the card received it, ns of the card's clock; `None` without such a timestamp.
+    pub stamp_card_ns: Option<u64>,
     /// The VLAN tag (PCP, DEI, VID) that the kernel or the card removed from the frame, if it was asked for. Its TPID is not
     /// kept: it may be that of 802.1Q or 802.1ad.
     pub tag: Option<u16>,
@@ -288,10 +290,10 @@ impl Batch {
         let header = self.headers[..self.count].get(index)?;
         let start = index * self.room;
         let length = (header.msg_len as usize).min(self.room);
-        let (mut stamp, mut tag) = (None, None);
+        let (mut stamps, mut tag) = ((None, None), None);
         if self.control_wanted {
             self.each_control(index, |level, kind, payload| match (level, kind) {
-                (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) => stamp = software_stamp(payload),
+                (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) => stamps = stamps_of(payload),
                 (libc::SOL_PACKET, libc::PACKET_AUXDATA) => tag = tag_taken_out(payload),
                 _ => {}
             });
@@ -303,7 +305,8 @@ impl Batch {
         Some(Message {
             data: &self.data[start..start + length],
             truncated: header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
-            stamp_realtime_ns: stamp,
+            stamp_realtime_ns: stamps.0,
+            stamp_card_ns: stamps.1,
             tag,
             source: named.then(|| {
                 SocketAddrV4::new(
@@ -362,14 +365,48 @@ fn tag_taken_out(payload: &[u8]) -> Option<u16> {
     (status & libc::TP_STATUS_VLAN_VALID != 0).then_some(tag)
 }
 
-/// Returns the software timestamp of an SCM_TIMESTAMPING message: the first of three times, `None` if zero.
-pub(crate) fn software_stamp(payload: &[u8]) -> Option<u64> {
+/// Returns the two timestamps of an SCM_TIMESTAMPING message: the kernel's, ns of CLOCK_REALTIME, and the card's, ns of its
+/// clock. Of its three times they are the first and the third; `None` if zero.
+pub(crate) fn stamps_of(payload: &[u8]) -> (Option<u64>, Option<u64>) {
+    let (kernel, rest) = payload.split_at(payload.len().min(size_of::<libc::timespec>()));
+    let card = rest.get(size_of::<libc::timespec>()..);
+    (time_of(kernel), card.and_then(time_of))
+}
+
+fn time_of(octets: &[u8]) -> Option<u64> {
     const HALF: usize = size_of::<libc::timespec>() / 2;
-    let seconds = i64::from_ne_bytes(payload.get(..HALF)?.try_into().ok()?);
-    let rest = i64::from_ne_bytes(payload.get(HALF..2 * HALF)?.try_into().ok()?);
+    let seconds = i64::from_ne_bytes(octets.get(..HALF)?.try_into().ok()?);
+    let rest = i64::from_ne_bytes(octets.get(HALF..2 * HALF)?.try_into().ok()?);
     let ns = time_ns(&libc::timespec {
         tv_sec: seconds as libc::time_t,
         tv_nsec: rest as libc::c_long,
     });
     (ns != 0).then_some(ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_s_stamp_is_the_first_of_three_and_the_card_s_the_third() {
+        let three = |times: [(i64, i64); 3]| -> Vec<u8> {
+            let words = times.into_iter().flat_map(|(s, ns)| [s, ns]);
+            words.flat_map(i64::to_ne_bytes).collect()
+        };
+        let (none, kernel, card) = ((0, 0), (2, 5), (3, 7));
+        let (at_kernel, at_card) = (Some(2_000_000_005), Some(3_000_000_007));
+        assert_eq!(stamps_of(&three([kernel, none, none])), (at_kernel, None));
+        assert_eq!(stamps_of(&three([none, none, card])), (None, at_card));
+        assert_eq!(
+            stamps_of(&three([kernel, none, card])),
+            (at_kernel, at_card)
+        );
+        // The second is of an interface that the kernel has no more.
+        assert_eq!(stamps_of(&three([none, kernel, none])), (None, None));
+        for length in 0..48 {
+            let cut = stamps_of(&three([kernel, none, card])[..length]);
+            assert_eq!(cut, (at_kernel.filter(|_| length >= 16), None), "{length}");
+        }
+    }
 }

@@ -228,6 +228,21 @@ impl PacketSocket {
             .map_err(|errno| Error::new("setsockopt(PACKET_AUXDATA)", &self.name, errno, None))
     }
 
+    /// Asks for the card's timestamps of received frames in a ring, in place of the kernel's, where the card has some.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn enable_card_ring_stamps(&self) -> Result<()> {
+        let flags = libc::SOF_TIMESTAMPING_RAW_HARDWARE;
+        socket::set(
+            &self.socket,
+            libc::SOL_PACKET,
+            libc::PACKET_TIMESTAMP,
+            flags,
+        )
+        .map_err(|errno| Error::new("setsockopt(PACKET_TIMESTAMP)", &self.name, errno, None))
+    }
+
     /// Returns the frames passed and dropped since the last call.
     ///
     /// # Errors

@@ -9,12 +9,14 @@
 
 mod folder;
 mod own;
+mod shared;
 #[cfg(test)]
 mod tests;
 
 use crate::error::{Errno, Error, Result};
 use crate::socket;
 use folder::{Folder, errno, refused};
+pub(crate) use shared::SharedName;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;

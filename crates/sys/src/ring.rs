@@ -31,6 +31,8 @@ pub struct RingFrame<'a> {
     pub truncated: bool,
     /// The time at which the kernel received it, ns of CLOCK_REALTIME; `None` without a timestamp.
     pub stamp_realtime_ns: Option<u64>,
+    /// The time at which the card received it, ns of the card's clock; `None` without such a timestamp.
+    pub stamp_card_ns: Option<u64>,
     /// The VLAN tag (PCP, DEI, VID) that the kernel or the card removed from the frame. Its TPID is not kept: it may be that of
     /// 802.1Q or 802.1ad.
     pub tag: Option<u16>,
@@ -136,13 +138,16 @@ impl Ring {
         let base: *const u8 = std::ptr::from_ref(header).cast();
         // SAFETY: `start + length` lies within the slot (both cut above), which is ours as said above.
         let data = unsafe { std::slice::from_raw_parts(base.add(start), length) };
-        let stamped = status & libc::TP_STATUS_TS_SOFTWARE != 0;
+        let stamp = |kind: u32| {
+            (status & kind != 0)
+                .then(|| u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec))
+        };
         let tagged = status & libc::TP_STATUS_VLAN_VALID != 0;
         Some(RingFrame {
             data,
             truncated: header.tp_len as usize > length,
-            stamp_realtime_ns: stamped
-                .then(|| u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec)),
+            stamp_realtime_ns: stamp(libc::TP_STATUS_TS_SOFTWARE),
+            stamp_card_ns: stamp(libc::TP_STATUS_TS_RAW_HARDWARE),
             tag: tagged.then_some(header.tp_vlan_tci),
         })
     }

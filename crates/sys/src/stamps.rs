@@ -2,7 +2,7 @@
 
 use crate::error::{Errno, Error, Result};
 use crate::launch::{self, LaunchFailure};
-use crate::messages::{Batch, Wait, software_stamp};
+use crate::messages::{Batch, Wait, stamps_of};
 use crate::socket::{self, Ready};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -15,6 +15,8 @@ pub enum TxStampKind {
     Queue,
     /// On leaving: the driver hands the frame to its interface.
     Driver,
+    /// On the wire: the card's own stamp, by the card's clock.
+    Card,
 }
 
 /// One transmit timestamp.
@@ -24,8 +26,8 @@ pub struct RawTxStamp {
     pub id: u32,
     /// The place where it was taken.
     pub kind: TxStampKind,
-    /// The time, ns of CLOCK_REALTIME.
-    pub realtime_ns: u64,
+    /// The time, ns of CLOCK_REALTIME, or of the card's clock ([`TxStampKind::Card`]).
+    pub time_ns: u64,
 }
 
 /// A report about one frame from a sender's error queue.
@@ -41,6 +43,16 @@ const OPTIONS: u32 = libc::SOF_TIMESTAMPING_SOFTWARE
     | libc::SOF_TIMESTAMPING_OPT_ID
     | libc::SOF_TIMESTAMPING_OPT_TSONLY;
 
+/// The place that stamps frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum StampSource {
+    /// The kernel, by CLOCK_REALTIME: on every interface.
+    #[default]
+    Software,
+    /// The card, by its own clock, where [`crate::card_stamps::CardStamps`] are held.
+    Hardware,
+}
+
 /// The timestamps that a socket takes of the frames it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct TxStamping {
@@ -48,6 +60,8 @@ pub struct TxStamping {
     pub queue: bool,
     /// On leaving through the driver.
     pub driver: bool,
+    /// On the wire, by the card. Then a frame that the card stamps has no stamp of the driver.
+    pub card: bool,
 }
 
 /// Turns transmit timestamps on and starts their numbers at 0.
@@ -59,6 +73,9 @@ pub(crate) fn enable_tx(socket: &OwnedFd, object: &str, which: TxStamping) -> Re
     if which.driver {
         flags |= libc::SOF_TIMESTAMPING_TX_SOFTWARE;
     }
+    if which.card {
+        flags |= libc::SOF_TIMESTAMPING_TX_HARDWARE | libc::SOF_TIMESTAMPING_RAW_HARDWARE;
+    }
     let fail = |errno| Error::new("setsockopt(SO_TIMESTAMPING)", object, errno, None);
     // The numbers start again only if OPT_ID was off before.
     socket::set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, 0_u32).map_err(fail)?;
@@ -66,8 +83,15 @@ pub(crate) fn enable_tx(socket: &OwnedFd, object: &str, which: TxStamping) -> Re
 }
 
 /// Turns receive timestamps on. The kernel takes some time to begin: the first packets may have none.
-pub(crate) fn enable_rx(socket: &OwnedFd, object: &str) -> Result<()> {
-    let flags = libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE;
+pub(crate) fn enable_rx(socket: &OwnedFd, object: &str, source: StampSource) -> Result<()> {
+    let flags = match source {
+        StampSource::Software => {
+            libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE
+        }
+        StampSource::Hardware => {
+            libc::SOF_TIMESTAMPING_RX_HARDWARE | libc::SOF_TIMESTAMPING_RAW_HARDWARE
+        }
+    };
     socket::set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, flags)
         .map_err(|errno| Error::new("setsockopt(SO_TIMESTAMPING)", object, errno, None))
 }
@@ -117,12 +141,12 @@ impl TxStampReader {
     }
 
     fn decode(&self, index: usize) -> Option<TxReport> {
-        let mut time = None;
+        let mut times = (None, None);
         let mut report = None;
         let mut failure = None;
         self.batch
             .each_control(index, |level, kind, payload| match (level, kind) {
-                (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) => time = software_stamp(payload),
+                (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) => times = stamps_of(payload),
                 (libc::SOL_PACKET, libc::PACKET_TX_TIMESTAMP)
                 | (libc::SOL_IP, libc::IP_RECVERR) => {
                     report = extended_error(payload);
@@ -134,11 +158,12 @@ impl TxStampReader {
             return Some(TxReport::Launch(failure));
         }
         let (kind, id) = report?;
-        Some(TxReport::Stamp(RawTxStamp {
-            id,
-            kind,
-            realtime_ns: time?,
-        }))
+        // The kernel reports the card's stamp as the driver's, in another place.
+        let (kind, time_ns) = match (kind, times) {
+            (TxStampKind::Driver, (_, Some(card_ns))) => (TxStampKind::Card, card_ns),
+            (kind, (software_ns, _)) => (kind, software_ns?),
+        };
+        Some(TxReport::Stamp(RawTxStamp { id, kind, time_ns }))
     }
 }
 

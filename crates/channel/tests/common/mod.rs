@@ -127,6 +127,7 @@ pub fn newest_listener(
 pub const BOTH_STAMPS: TxStamping = TxStamping {
     queue: true,
     driver: true,
+    card: false,
 };
 
 /// Sends arbitrary bytes behind an Ethernet header for `b`.

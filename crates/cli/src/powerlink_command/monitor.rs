@@ -12,6 +12,7 @@ use rtwire_measure::report::Machine;
 use rtwire_measure::units::{duration, grouped};
 use rtwire_powerlink_station::driver::DriverTap;
 use rtwire_sys::signal;
+use rtwire_sys::stamps::StampSource;
 
 use super::live::Screen;
 use super::{Failure, LACKING};
@@ -39,7 +40,7 @@ pub(super) struct MonitorArguments {
 
 pub(super) fn run(arguments: &MonitorArguments) -> Result<(), Failure> {
     let stop = signal::install_stop_flag().map_err(|error| (LACKING, error.to_string()))?;
-    let mut live = jitter_command::live(&arguments.interface)?;
+    let mut live = jitter_command::live(&arguments.interface, StampSource::Software)?;
     let mut tap = None;
     let mut screen = Screen::new(arguments.json);
     let begun = Instant::now();

@@ -400,27 +400,3 @@ pub(super) fn launch_time_of(abilities: Option<XdpAbilities>) -> (&'static str, 
         ),
     }
 }
-
-pub(super) fn time_stamps(facts: &Facts) -> Vec<Finding> {
-    let Some(interface) = &facts.interface else {
-        return Vec::new();
-    };
-    let stamping = &interface.time_stamping;
-    let id = "driver.time_stamps";
-    let why = "hardware stamps tell the time of a frame on the wire; software stamps add the host's own delay";
-    let hardware =
-        stamping.kinds.contains("hardware-receive") && stamping.kinds.contains("hardware-transmit");
-    match stamping.phc {
-        Some(clock) if hardware => vec![Finding::good(
-            AREA,
-            id,
-            format!("hardware stamps by /dev/ptp{clock}"),
-            why,
-        )],
-        _ if stamping.kinds.contains("software-receive") || stamping.kinds.is_empty() => vec![
-            Finding::good(AREA, id, "software stamps only, no clock of its own", why)
-                .at(Level::Note),
-        ],
-        _ => vec![Finding::good(AREA, id, "no receive stamps at all", why).at(Level::Weak)],
-    }
-}

@@ -26,6 +26,7 @@ mod native;
 mod neighbour;
 mod noise;
 mod queues;
+mod stamps;
 mod steering;
 mod streams;
 mod talkers;
@@ -119,7 +120,7 @@ const CHECKS: [Check; 62] = [
     native::hidden_tags,
     native::long_frames,
     driver::launch_time,
-    driver::time_stamps,
+    stamps::time_stamps,
     module::uman,
     queues::abilities,
     queues::in_force,

@@ -324,7 +324,7 @@ fn the_committed_schema_is_that_of_the_code() {
 #[test]
 fn the_page_has_every_fact() {
     const PAGE: &str = include_str!("../../../../docs/host.md");
-    const SOURCES: [&str; 17] = [
+    const SOURCES: [&str; 18] = [
         include_str!("clock.rs"),
         include_str!("cpu.rs"),
         include_str!("driver.rs"),
@@ -340,6 +340,7 @@ fn the_page_has_every_fact() {
         include_str!("neighbour.rs"),
         include_str!("noise.rs"),
         include_str!("queues.rs"),
+        include_str!("stamps.rs"),
         include_str!("steering.rs"),
         include_str!("talkers.rs"),
     ];

@@ -170,6 +170,10 @@ pub struct Coalescing {
 pub struct TimeStamping {
     /// Names such as `hardware-receive`.
     pub kinds: BTreeSet<String>,
+    /// Names of the kinds of frames that the card stamps where it sends them, such as `on`.
+    pub sent: BTreeSet<String>,
+    /// Names of the kinds of frames that the card stamps where it receives them, such as `all`, `ptpv2-event`.
+    pub received: BTreeSet<String>,
     /// The interface's clock: `/dev/ptpN`.
     pub phc: Option<u32>,
 }
@@ -322,6 +326,8 @@ impl Netlink {
         let reply = self.ethtool(TSINFO_GET, interface)?.unwrap_or_default();
         Ok(TimeStamping {
             kinds: find(&reply, 2).map(names).unwrap_or_default(),
+            sent: find(&reply, 3).map(names).unwrap_or_default(),
+            received: find(&reply, 4).map(names).unwrap_or_default(),
             phc: find(&reply, 5)
                 .and_then(number)
                 .and_then(|index| u32::try_from(index).ok()),

@@ -124,6 +124,7 @@ fn transmit_stamps_and_other_paths_are_refused_by_name() {
         stamping: Some(TxStamping {
             queue: true,
             driver: false,
+            card: false,
         }),
         path: TxPath::XdpLaunch,
         ..SenderConfig::new(interface)

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::noise::{NoiseRecord, Stall};
 use crate::report::Machine;
+use crate::stamp_origin::StampOrigin;
 use crate::summary::Summary;
 
 /// The version of the form.
@@ -39,6 +40,9 @@ pub struct Header {
     pub listeners: Vec<ListenerEntry>,
     /// The reason to believe that its clock is the network's.
     pub clock: ClockBasis,
+    /// Place and clock of the stamps of arrivals, if a card took them; absent: the kernel or the receive program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stamps: Option<StampOrigin>,
     /// The kernel's id of this boot: equal for hosts that share one kernel, and so one clock.
     pub boot_id: String,
     /// The machine.
@@ -122,6 +126,9 @@ pub struct Mark {
     pub at_ns: u64,
     /// The clock, where it is watched.
     pub clock: Option<ClockLook>,
+    /// The largest error so far of a stamp that was converted from a card's clock, ns; absent without such stamps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub card_error_ns: Option<u64>,
 }
 
 /// A frame that a talker handed over.
@@ -311,6 +318,20 @@ impl HostAccount {
                     look.uncertainty_ns.map(|ns| ns.max(most))
                 })
             }
+        }
+    }
+
+    /// Returns the largest error of a stamp that was converted from a card's clock, ns; 0 without such stamps. `None` if
+    /// no mark tells it.
+    #[must_use]
+    pub fn card_error_ns(&self) -> Option<u64> {
+        match &self.header.stamps {
+            None => Some(0),
+            Some(_) => self
+                .marks
+                .iter()
+                .filter_map(|mark| mark.card_error_ns)
+                .max(),
         }
     }
 

@@ -29,6 +29,7 @@ pub(super) fn header() -> Header {
         clock: ClockBasis::Stated {
             uncertainty_ns: 500,
         },
+        stamps: None,
         boot_id: "boot".to_owned(),
         machine: Machine::default(),
     }
@@ -58,6 +59,7 @@ fn whole() -> HostEvidence {
     }
     whole.account.marks.push(Mark {
         at_ns: 5_000,
+        card_error_ns: None,
         clock: Some(ClockLook {
             offset_ns: Some(-3),
             uncertainty_ns: Some(800),
@@ -133,14 +135,17 @@ fn blocks_that_are_left_out_doubled_or_moved_are_found() {
         encoder.header(&header()),
         encoder.mark(&Mark {
             at_ns: 1,
+            card_error_ns: None,
             clock: None,
         }),
         encoder.mark(&Mark {
             at_ns: 2,
+            card_error_ns: None,
             clock: None,
         }),
         encoder.mark(&Mark {
             at_ns: 3,
+            card_error_ns: None,
             clock: None,
         }),
     ];
@@ -194,6 +199,7 @@ fn a_clock_is_known_only_if_every_look_was_well() {
     );
     evidence.account.marks.push(Mark {
         at_ns: 6_000,
+        card_error_ns: None,
         clock: Some(ClockLook {
             offset_ns: None,
             uncertainty_ns: None,

@@ -56,6 +56,7 @@ impl Follower {
         let report = JitterReport {
             source: source.to_owned(),
             format: format.to_owned(),
+            stamps: None,
             first_packet_at,
             duration_ns,
             frames,

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::report::Machine;
+use crate::stamp_origin::StampOrigin;
 use crate::summary::{CcdfPoint, Summary, TimeBucket};
 
 /// The results of `rtwire jitter`.
@@ -14,6 +15,9 @@ pub struct JitterReport {
     pub source: String,
     /// The format of the capture, for example `pcap, nanoseconds`; `live` for an interface.
     pub format: String,
+    /// Place and clock of the time stamps; null for a capture, which does not say it.
+    #[serde(default)]
+    pub stamps: Option<StampOrigin>,
     /// Time of the first packet, RFC 3339; null if no packet has a time.
     pub first_packet_at: Option<String>,
     /// Time from the first packet to the last, ns.

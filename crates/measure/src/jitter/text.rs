@@ -26,6 +26,11 @@ impl JitterReport {
             grouped(frames.asnd),
             grouped(frames.not_powerlink),
         );
+        if let Some(stamps) = &self.stamps {
+            // The line above ends with an empty one.
+            out.pop();
+            let _ = writeln!(out, "stamps {stamps}\n");
+        }
         if let (Some(cycle), Some(soc)) = (&self.cycle, &self.soc) {
             let _ = writeln!(
                 out,

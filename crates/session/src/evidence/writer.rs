@@ -1,8 +1,10 @@
 //! The writer of evidence: drains the rings of the real-time threads into the file. It is an ordinary thread.
 
 use std::io;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rtwire_channel::CardTime;
 use rtwire_measure::evidence::{
     ClockLook, Encoder, End, Header, ListenerTotals, Mark, RECORDS_IN_A_BLOCK, TalkerTotals, Unkept,
 };
@@ -31,6 +33,8 @@ pub(crate) struct Recorder {
     listeners: Vec<(ListenerTap, u64)>,
     marked: Instant,
     synced: Instant,
+    /// The card whose stamps the listeners have.
+    card: Option<Arc<CardTime>>,
     /// True once a look at the clock that was not well is in the file although it is full.
     told_apart: bool,
 }
@@ -59,8 +63,14 @@ impl Recorder {
             listeners: Vec::new(),
             marked: Instant::now(),
             synced: Instant::now(),
+            card: None,
             told_apart: false,
         })
+    }
+
+    /// Notes the card whose stamps the listeners have: each mark tells its error.
+    pub(crate) fn stamped_by(&mut self, card: Option<Arc<CardTime>>) {
+        self.card = card;
     }
 
     /// Writes the header. The taps are those of its talkers and listeners, in order.
@@ -99,7 +109,11 @@ impl Recorder {
         if full && (!apart || std::mem::replace(&mut self.told_apart, true)) {
             return;
         }
-        let block = self.encoder.mark(&Mark { at_ns, clock });
+        let block = self.encoder.mark(&Mark {
+            at_ns,
+            clock,
+            card_error_ns: self.card.as_ref().map(|card| card.error_ns()),
+        });
         self.append(&block);
     }
 
@@ -232,6 +246,7 @@ mod tests {
             }],
             listeners: Vec::new(),
             clock: ClockBasis::Unknown,
+            stamps: None,
             boot_id: "b".to_owned(),
             machine: Machine::default(),
         }

@@ -249,8 +249,16 @@ impl Joined {
     }
 }
 
+/// Returns the largest difference of the clocks of a talker's and a listener's stamps, ns. `None` if it is not known.
+///
+/// A talker's stamps are of the host's clock. A listener's may be a card's: the error of converting them counts, too.
+fn clocks_ns(talker: &HostAccount, listener: &HostAccount) -> Option<u64> {
+    let hosts = hosts_clocks_ns(talker, listener)?;
+    Some(hosts.saturating_add(listener.card_error_ns()?))
+}
+
 /// Returns the largest difference of two hosts' clocks, ns; 0 if they share one. `None` if it is not known.
-fn clocks_ns(one: &HostAccount, other: &HostAccount) -> Option<u64> {
+fn hosts_clocks_ns(one: &HostAccount, other: &HostAccount) -> Option<u64> {
     if one.header.boot_id == other.header.boot_id && !one.header.boot_id.is_empty() {
         return Some(0);
     }

@@ -167,7 +167,7 @@ fn notes(plan: &Plan, files: &[File<'_>], findings: Vec<String>) -> Vec<String> 
     let mut notes = findings;
     notes.extend(plan.warnings.iter().cloned());
     notes.push(
-        "Delays are from the kernel's transmit stamp at the talker to its receive stamp at the listener. Ports of switches give no \
+        "Delays are from the kernel's transmit stamp at the talker to the receive stamp at the listener. Ports of switches give no \
          evidence, so no backlog is judged."
             .to_owned(),
     );
@@ -175,13 +175,19 @@ fn notes(plan: &Plan, files: &[File<'_>], findings: Vec<String>) -> Vec<String> 
         let evidence = file.evidence;
         let header = &evidence.header;
         notes.push(format!(
-            "Host {} on {}: {}, {}, rtwire {}; {}.",
+            "Host {} on {}: {}, {}, rtwire {}; {}{}.",
             header.host,
             header.interface,
             header.machine.kernel,
             header.machine.model,
             header.machine.rtwire_version,
-            clock_in_words(evidence)
+            clock_in_words(evidence),
+            header
+                .stamps
+                .as_ref()
+                .map_or(String::new(), |stamps| format!(
+                    "; stamps of arrivals {stamps}"
+                ))
         ));
     }
     let machines = machines(files);

@@ -11,6 +11,8 @@ use rtwire_measure::report::Machine;
 
 use super::*;
 
+mod card;
+
 /// A file in memory.
 type Made = EvidenceFile<HostEvidence>;
 
@@ -78,6 +80,7 @@ fn header(host: &str) -> Header {
         clock: ClockBasis::Stated {
             uncertainty_ns: 2 * US,
         },
+        stamps: None,
         boot_id: format!("boot of {host}"),
         machine: Machine::default(),
     }
@@ -225,6 +228,7 @@ fn what_is_later_than_promised_is_broken_and_the_clocks_are_a_term_of_their_own(
         let mut set = both(|_| 3_400 * US, 0);
         set[host].evidence.account.marks.push(Mark {
             at_ns: START,
+            card_error_ns: None,
             clock: Some(ClockLook {
                 offset_ns: None,
                 uncertainty_ns: None,

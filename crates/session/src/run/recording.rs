@@ -40,9 +40,11 @@ pub(super) struct Taps {
 
 impl Taps {
     /// Makes the taps of an assignment. Frames are noted only for evidence; delays are always watched.
-    pub(super) fn new(options: &RunOptions, assignment: &Assignment) -> Self {
+    /// `card_ns` is what the card's clock adds to the difference of the clocks.
+    pub(super) fn new(options: &RunOptions, assignment: &Assignment, card_ns: u64) -> Self {
         let recorded = options.evidence.is_some();
         let clocks_ns = both_clocks_ns(options.clock.uncertainty_ns()).unwrap_or(0);
+        let clocks_ns = clocks_ns.saturating_add(card_ns);
         let delays: Vec<Arc<DelayWatch>> = assignment
             .listeners
             .iter()
@@ -132,6 +134,7 @@ pub(super) fn header(
             })
             .collect(),
         clock: options.clock.basis(),
+        stamps: None,
         boot_id,
         machine: Machine::this(&options.rtwire_version),
     }

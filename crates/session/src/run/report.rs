@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rtwire_measure::clock_steps::ClockStep;
 use rtwire_measure::noise::{NoiseRecord, Stall, Stalls};
+use rtwire_measure::stamp_origin::StampOrigin;
 use rtwire_measure::summary::Summary;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -59,6 +60,9 @@ pub struct RunReport {
     /// The largest difference of this host's clock and another host's, ns; null if it is not known.
     #[serde(default)]
     pub clocks_differ_ns: Option<u64>,
+    /// Place and clock of the hardware time stamps; null where the kernel and the receive program stamp.
+    #[serde(default)]
+    pub stamps: Option<StampOrigin>,
     /// The stalls of this machine during the run; null if they were not recorded.
     #[serde(default)]
     pub stalls: Option<StallCount>,
@@ -133,6 +137,12 @@ pub struct TalkerRow {
     /// The kernel's transmit timestamps minus the instants of their frames; null where the transmit path has none.
     #[serde(default)]
     pub off_grid_ns: Option<Summary>,
+    /// The card's transmit timestamps, converted to CLOCK_TAI, minus the instants of their frames; null without those.
+    #[serde(default)]
+    pub on_wire_ns: Option<Summary>,
+    /// Frames that the card stamped; null if it was not asked.
+    #[serde(default)]
+    pub card_stamps: Option<u64>,
     /// The time before an instant at which its thread woke at last, to spin until then, ns; 0: it did not spin.
     #[serde(default)]
     pub spin_margin_ns: u64,
@@ -286,6 +296,7 @@ pub(super) fn assemble(
         duration_s: ran.duration_ns as f64 / 1e9,
         interrupted: ran.interrupted,
         clocks_differ_ns: ran.clocks_ns,
+        stamps: None,
         stalls: count,
         evidence: ran.evidence,
         path: options.session.path.to_string(),
@@ -332,6 +343,8 @@ fn talker(
         lateness_ns: result.lateness,
         wake_late_ns: result.wake_late,
         off_grid_ns: result.off_grid,
+        on_wire_ns: result.on_wire,
+        card_stamps: result.card_stamps,
         spin_margin_ns: result.margin_ns,
         spun_ns: result.spun_ns,
         cpu_ns: result.cpu_ns,
@@ -402,6 +415,7 @@ pub(super) mod tests {
             duration_s: 0.0,
             interrupted: false,
             clocks_differ_ns: None,
+            stamps: None,
             stalls: None,
             evidence: None,
             path: "qdisc".to_owned(),
@@ -460,6 +474,8 @@ pub(super) mod tests {
             lateness_ns: None,
             wake_late_ns: None,
             off_grid_ns: None,
+            on_wire_ns: None,
+            card_stamps: None,
             spin_margin_ns: 0,
             spun_ns: 0,
             cpu_ns: 0,

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rtwire_channel::TxStamps;
+use rtwire_channel::{TxStampKind, TxStamps};
 use rtwire_measure::summary::Summary;
 
 use super::tail::Tail;
@@ -108,6 +108,17 @@ impl Instants {
     }
 }
 
+/// What the timestamps of a talker show.
+#[derive(Debug)]
+pub(super) struct Stamped {
+    /// The kernel's timestamps minus the instants of their frames.
+    pub(super) off_grid: Option<Summary>,
+    /// The card's timestamps minus the instants of their frames.
+    pub(super) on_wire: Option<Summary>,
+    /// Frames that the card stamped.
+    pub(super) by_card: u64,
+}
+
 /// Collects the timestamps of one talker.
 #[derive(Debug)]
 pub(super) struct Collector<'a> {
@@ -115,6 +126,9 @@ pub(super) struct Collector<'a> {
     /// The instants of a talker on a grid.
     instants: Option<&'a Instants>,
     off_grid: Tail,
+    on_wire: Tail,
+    /// Frames that the card stamped.
+    by_card: u64,
     /// The number of the next frame that has no timestamp yet: further ones of the same frame are of other queues.
     next: u64,
     /// The place of the evidence.
@@ -127,6 +141,8 @@ impl<'a> Collector<'a> {
             sent,
             instants,
             off_grid: Tail::new(),
+            on_wire: Tail::new(),
+            by_card: 0,
             next: 0,
             tap,
         }
@@ -147,7 +163,12 @@ impl<'a> Collector<'a> {
             }
             let wait = if kept { LOOK } else { Duration::ZERO };
             let count = stamps
-                .collect(wait, |stamp| self.note(stamp.frame, stamp.tai_ns))
+                .collect(wait, |stamp| match stamp.kind {
+                    TxStampKind::Card => self.note_wire(stamp.frame, stamp.tai_ns),
+                    TxStampKind::Queue | TxStampKind::Driver => {
+                        self.note(stamp.frame, stamp.tai_ns);
+                    }
+                })
                 .map_err(|error| SessionError::Work(error.to_string()))?;
             if count > 0 {
                 last_news = Instant::now();
@@ -173,10 +194,23 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Returns the timestamps that are kept, and the summary of the errors against the grid.
-    pub(super) fn into_results(self) -> (SentStamps, Option<Summary>) {
-        let off_grid = self.off_grid.summary();
-        (self.sent, off_grid)
+    /// Notes the card's timestamp of a frame.
+    fn note_wire(&mut self, frame: u64, stamp_ns: u64) {
+        self.by_card += 1;
+        let error = self.instants.and_then(|all| all.error_ns(frame, stamp_ns));
+        if let Some(error_ns) = error {
+            self.on_wire.record(error_ns);
+        }
+    }
+
+    /// Returns the timestamps that are kept, and the summaries of the errors against the grid.
+    pub(super) fn into_results(self) -> (SentStamps, Stamped) {
+        let stamped = Stamped {
+            off_grid: self.off_grid.summary(),
+            on_wire: self.on_wire.summary(),
+            by_card: self.by_card,
+        };
+        (self.sent, stamped)
     }
 }
 
@@ -199,8 +233,15 @@ mod tests {
         // Frame 1 left nearly a cycle late, still by its own instant.
         collector.note(1, 2_990_000);
         collector.note(2, 3_007_000);
-        let (_, errors) = collector.into_results();
-        let errors = errors.unwrap();
+        // The card's are of the same instants, and apart from the kernel's.
+        collector.note_wire(1, 2_995_000);
+        let (_, stamped) = collector.into_results();
+        let on_wire = stamped.on_wire.unwrap();
+        assert_eq!(
+            (on_wire.samples, on_wire.max, stamped.by_card),
+            (1, 995_000, 1)
+        );
+        let errors = stamped.off_grid.unwrap();
         assert_eq!((errors.samples, errors.max), (3, 990_000));
         assert!(errors.p50.abs_diff(7_000) <= 7, "{errors:?}");
     }

@@ -50,6 +50,8 @@ pub(super) struct Talking {
     /// The times of the send calls by the talker's own clock, for transmit paths on which the kernel stamps nothing.
     called: Option<SentStamps>,
     returned_ns: Vec<u64>,
+    /// True if the card stamps its frames.
+    by_card: bool,
     log: Log,
     tap: TalkerTap,
 }
@@ -68,6 +70,7 @@ impl Talking {
         } = stream;
         let past_the_queue = task.path.goes_past_the_queue();
         let by_kernel = channels::stamped_by_kernel(&task);
+        let by_card = talker.is_stamped_by_card();
         let failed = |source| SessionError::Channel {
             stream: task.name.clone(),
             source,
@@ -92,7 +95,8 @@ impl Talking {
             payload,
             filler,
             sent: SentStamps::new(if by_kernel { task.frames_most } else { 0 }),
-            instants: (by_kernel && cyclic::on_the_grid(&task)).then(Instants::new),
+            instants: ((by_kernel || by_card) && cyclic::on_the_grid(&task)).then(Instants::new),
+            by_card,
             called: (task.stamps && past_the_queue).then(|| SentStamps::new(task.frames_most)),
             returned_ns: Vec::with_capacity(task.frames_most),
             log: Log::new(task.stream, task.frames_most, tick_error_ns),
@@ -122,6 +126,7 @@ impl Talking {
             instants,
             called,
             returned_ns,
+            by_card,
             log,
             tap,
         } = self;
@@ -155,11 +160,13 @@ impl Talking {
                     .map_or(Ok(()), |times| sending.go(&source, schedule, times))
             });
             over.store(true, Ordering::Release);
-            let (sent, off_grid) = collector.join().unwrap_or_else(|_| {
+            let (sent, stamped) = collector.join().unwrap_or_else(|_| {
                 Err(SessionError::Work("the stamp collector panicked".into()))
             })?;
             let mut result = sending.log.result(&task.name);
-            result.off_grid = off_grid;
+            result.off_grid = stamped.off_grid;
+            result.on_wire = stamped.on_wire;
+            result.card_stamps = by_card.then_some(stamped.by_card);
             result.frames_sent = sending.talker.statistics().sent;
             result.sends_refused = sending.talker.statistics().queue_full;
             let over = sending.over;

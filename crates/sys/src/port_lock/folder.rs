@@ -15,7 +15,7 @@ const STUCK: &str = "a process that removes leftovers there keeps it locked, and
      shows it; let it go on, or end it";
 const READ_ONLY: &str = "let this process write to the folder: `ReadWritePaths=/run/rtwire` in a service, the host's folder in a container";
 /// The pause between two tries for the guard.
-const PAUSE: Duration = Duration::from_millis(1);
+pub(super) const PAUSE: Duration = Duration::from_millis(1);
 /// The file whose lock is exclusive while leftovers are removed.
 const GUARD: &str = ".guard";
 
