@@ -34,7 +34,7 @@ struct Relation {
     card_ns: u64,
     /// CLOCK_TAI minus the card's clock at that moment, ns.
     offset_ns: i64,
-    /// What the offset gains in 10^12 ns, in ns.
+    /// Gain of the offset in 10^12 ns, in ns.
     rate: i64,
 }
 

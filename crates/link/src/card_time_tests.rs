@@ -17,7 +17,7 @@ impl Numbers {
 struct Simulated {
     card_ns: u64,
     tai_ns: u64,
-    /// What the card's clock gains, in parts per billion.
+    /// Gain of the card's clock, in parts per billion.
     gains_ppb: i64,
 }
 

@@ -18,7 +18,7 @@
 //! | [`evidence`] | the evidence of one host's end of a run, as a file |
 //! | [`capture`] | reads pcap and pcapng, writes pcapng |
 //! | [`jitter`] | the jitter of a POWERLINK cycle and the response times of its nodes |
-//! | [`stamp_origin`] | place and clock of time stamps |
+//! | [`stamp_origin`] | place and clock of timestamps |
 //! | [`report`] | the report's data model, as JSON, as tables for a terminal and as one self-contained HTML file |
 //! | [`mod@bench`] | the table of a benchmark and its JSON form |
 //! | [`machine`] | the machine's kernel, processors and clock source |

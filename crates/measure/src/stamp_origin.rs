@@ -1,4 +1,4 @@
-//! The place that took time stamps, and the clock that they are of.
+//! The place that took timestamps, and the clock that they are of.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ pub enum StampedBy {
     Kernel,
 }
 
-/// Place and clock of time stamps.
+/// Place and clock of timestamps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StampOrigin {
     /// The place.

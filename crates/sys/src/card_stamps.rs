@@ -1,7 +1,7 @@
-//! The time stamps that a network card takes by its own clock: what it can do, and the switch for it.
+//! The timestamps that a network card takes by its own clock: what it can do, and the switch for it.
 //!
 //! The switch is the card's, not a socket's: all programs share it. So it is changed only when asked for, and the last program
-//! of ours that has asked for it gives it back as it was.
+//! of ours that has asked for it puts it back as it was.
 
 use crate::error::{Errno, Error, ErrorKind, Result};
 use crate::interface::{self, Query};
@@ -31,7 +31,7 @@ const FILTERS: [&str; 16] = [
     "ntp-all",
 ];
 
-/// Abilities of a card for time stamps of its own.
+/// Abilities of a card for timestamps of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CardAbilities {
     /// The card's clock: N of `/dev/ptpN`.
@@ -222,7 +222,7 @@ impl CardSwitch {
             Errno(524) => Errno(libc::EOPNOTSUPP),
             errno => errno,
         };
-        let object = format!("the time stamps of interface `{name}`");
+        let object = format!("the timestamps of interface `{name}`");
         Err(Error::new(call, object, errno, Some("CAP_NET_ADMIN")))
     }
 
@@ -270,7 +270,7 @@ impl fmt::Display for CardSwitch {
     }
 }
 
-/// A card's stamps, held on until this is dropped. Then the last holder of this host gives the switch back as it was.
+/// A card's stamps, held on until this is dropped. Then the last holder of this host puts the switch back as it was.
 ///
 /// # Limits
 /// A process that is killed leaves the switch on, which costs other programs nothing. If another program changes the switch
@@ -296,7 +296,7 @@ impl CardStamps {
                 driver.as_deref().unwrap_or("unknown")
             );
             Error::new(
-                "hardware time stamps",
+                "hardware timestamps",
                 object,
                 Errno(libc::EOPNOTSUPP),
                 None,

@@ -8,7 +8,7 @@
 //! packet + filter + ring, udp     frames and datagrams in and out; `InterfaceSocket` is their common part
 //! xsk                             frames out through shared memory
 //! uman                            the kernel module of that name: frames in and out, automatic replies
-//! stamps, card_stamps, phc         time stamps of the kernel and of a card, and the card's clock
+//! stamps, card_stamps, phc         timestamps of the kernel and of a card, and the card's clock
 //! launch, qdisc, netdev           launch times, an interface's queues, its driver's abilities for AF_XDP
 //! bpf                             programs in the kernel
 //! ```

@@ -15,7 +15,7 @@ pub struct JitterReport {
     pub source: String,
     /// The format of the capture, for example `pcap, nanoseconds`; `live` for an interface.
     pub format: String,
-    /// Place and clock of the time stamps; null for a capture, which does not say it.
+    /// Place and clock of the timestamps; null for a capture, which does not say it.
     #[serde(default)]
     pub stamps: Option<StampOrigin>,
     /// Time of the first packet, RFC 3339; null if no packet has a time.

@@ -28,7 +28,7 @@ pub(super) struct CardWatch {
     room_ns: u64,
 }
 
-/// What a run knows of its card at the end.
+/// State of the card at the end of a run.
 #[derive(Clone, Debug)]
 pub(super) struct CardEnd {
     pub(super) origin: StampOrigin,

@@ -60,7 +60,7 @@ pub struct RunReport {
     /// The largest difference of this host's clock and another host's, ns; null if it is not known.
     #[serde(default)]
     pub clocks_differ_ns: Option<u64>,
-    /// Place and clock of the hardware time stamps; null where the kernel and the receive program stamp.
+    /// Place and clock of the hardware timestamps; null where the kernel and the receive program stamp.
     #[serde(default)]
     pub stamps: Option<StampOrigin>,
     /// The stalls of this machine during the run; null if they were not recorded.

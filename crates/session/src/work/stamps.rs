@@ -108,7 +108,7 @@ impl Instants {
     }
 }
 
-/// What the timestamps of a talker show.
+/// Results of the timestamps of a talker.
 #[derive(Debug)]
 pub(super) struct Stamped {
     /// The kernel's timestamps minus the instants of their frames.
