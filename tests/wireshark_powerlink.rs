@@ -1,7 +1,11 @@
 //! A POWERLINK cell with several asynchronous slots, mapped process data and stored parameters, as Wireshark's dissector reads
 //! it: a reader of EPSG DS 301 and 302-B that shares nothing with rtwire. Needs root.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a failed unwrap is a failed test"
+)]
 
 mod capture_common;
 mod powerlink_common;

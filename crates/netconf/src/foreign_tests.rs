@@ -1,8 +1,8 @@
 //! The client against a scripted switch that writes in another manner than the model and netconfd do.
 //!
-//! It is written after RFC 6241, 6242, 7950 and 8525, and after what a server on libyang and sysrepo was seen to offer:
-//! version 1.1 only, modules in its library only, a prefix for NETCONF's own elements, chunks that end anywhere, prefixes of
-//! identities declared far above, comments, notifications in between, and several errors with one refusal.
+//! It is written after RFC 6241, 6242, 7950 and 8525, and after what a server on libyang and sysrepo was seen to offer.
+//! It has version 1.1 only, its modules in the library only, and a prefix for NETCONF's own elements. Its chunks end anywhere, and
+//! prefixes of identities are declared far above. Comments and notifications lie in between. One refusal has several errors.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 

@@ -295,13 +295,8 @@ impl CardStamps {
                 "interface `{name}` (driver {})",
                 driver.as_deref().unwrap_or("unknown")
             );
-            Error::new(
-                "hardware timestamps",
-                object,
-                Errno(libc::EOPNOTSUPP),
-                None,
-            )
-            .with_remedy(remedy)
+            Error::new("hardware timestamps", object, Errno(libc::EOPNOTSUPP), None)
+                .with_remedy(remedy)
         };
         if let Some(reason) = abilities.lacking(wish) {
             return Err(refused(reason));

@@ -76,7 +76,7 @@ impl NamedSwitches {
 pub(crate) struct AtSwitch {
     command: String,
     share: Vec<Element>,
-    /// What of the plan is not in the share, in words.
+    /// Parts of the plan that the share does not have, in words.
     left_out: Vec<String>,
     /// The session in which the share is in force and not confirmed.
     session: Option<Session>,
@@ -156,7 +156,7 @@ impl AtSwitch {
 }
 
 impl Drop for AtSwitch {
-    /// What was not confirmed is put back now. Otherwise the switch does it when its time is over.
+    /// Puts back now whatever was not confirmed. Otherwise the switch does it when its time is over.
     fn drop(&mut self) {
         if let Some(session) = &mut self.session {
             let _ = session.cancel();
