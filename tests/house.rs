@@ -89,6 +89,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
         "fuzz",
         &[
             "wire",
+            "deploy",
             "describe",
             "plan",
             "manager",

@@ -587,7 +587,7 @@ fn file_of(world: &World, place: &str) -> File {
         | "release --key"
         | "connections --key"
         | "explain --key" => File::Read,
-        // A store, and the newest plan beside it: `tests/manager_command.rs`.
+        // A store, and the newest plan beside it: `tests/manager_command`.
         "manager --state" => File::Own,
         // Plans and evidence of hosts: `tests/deploy_command.rs`.
         "door --state" | "prove --evidence" | "prove --report" => File::Own,

@@ -81,7 +81,7 @@ pub(crate) struct Desk {
     /// True since the manager did not answer.
     is_silent: AtomicBool,
     key: PathBuf,
-    manager: SocketAddr,
+    managers: Vec<SocketAddr>,
     held: Mutex<BTreeMap<(u64, bool), Held>>,
     pub(crate) tell: Box<dyn Fn(Told) + Send + Sync>,
 }
@@ -118,10 +118,10 @@ fn silent(error: &ManagerdError) -> Reply {
 impl Desk {
     pub(crate) fn new(
         place: Place,
-        (manager, key): (SocketAddr, PathBuf),
+        (managers, key): (Vec<SocketAddr>, PathBuf),
         tell: Box<dyn Fn(Told) + Send + Sync>,
     ) -> Result<Desk, AgentError> {
-        let asker = Asker::new(manager, &place.allowance.host, read_key(&key)?)?;
+        let asker = Asker::new(&managers, &place.allowance.host, read_key(&key)?)?;
         let cookie = pass::cookie(asker.as_fd());
         let cookie = cookie.map_err(AgentError::system("know the socket to the manager"))?;
         place.gate.control(cookie)?;
@@ -131,7 +131,7 @@ impl Desk {
             asked: Mutex::new(Instant::now()),
             is_silent: AtomicBool::new(false),
             key,
-            manager,
+            managers,
             held: Mutex::new(BTreeMap::new()),
             tell,
         })
@@ -186,7 +186,7 @@ impl Desk {
     /// Reads the key file again: the manager may have been told of another key.
     pub(crate) fn read_key_again(&self) -> Result<(), AgentError> {
         let host = &self.place.allowance.host;
-        let asker = Asker::new(self.manager, host, read_key(&self.key)?)?;
+        let asker = Asker::new(&self.managers, host, read_key(&self.key)?)?;
         let cookie = pass::cookie(asker.as_fd());
         let cookie = cookie.map_err(AgentError::system("know the socket to the manager"))?;
         self.place.gate.control(cookie)?;

@@ -46,8 +46,8 @@ pub struct AgentSettings {
     pub host: String,
     /// Its interface.
     pub interface: String,
-    /// The manager's address.
-    pub manager: SocketAddr,
+    /// The addresses of the managers, of which one leads.
+    pub managers: Vec<SocketAddr>,
     /// This host's key file.
     pub key: PathBuf,
     /// The addresses of other hosts.
@@ -197,7 +197,11 @@ impl Agent {
             gate,
             netlink: Mutex::new(netlink),
         };
-        let desk = Desk::new(place, (settings.manager, settings.key.clone()), tell)?;
+        let desk = Desk::new(
+            place,
+            (settings.managers.clone(), settings.key.clone()),
+            tell,
+        )?;
         Ok(Agent {
             listener,
             desk: Arc::new(desk),

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rtwire_host::netlink::ClassCounts;
 use rtwire_manager::{Answer, Client, LARGEST_MESSAGE, Question, Step};
-use rtwire_managerd::{Asker, NewestTimes, Times, read_key};
+use rtwire_managerd::{Addresses, Asker, NewestTimes, Times, read_key};
 use rtwire_sys::wait::monotonic_ns;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -26,6 +26,9 @@ const ANSWER_NS: u64 = 45_000_000;
 
 /// The time between two looks at the key file while the manager is silent, ns.
 const KEY_NS: u64 = 1_000_000_000;
+
+/// The transmissions without an answer after which another manager is asked.
+const MOST_UNANSWERED: u32 = 3;
 
 /// The real-time priority of the loop: before ordinary programs, behind the host's talkers and listeners.
 const PRIORITY: u8 = 10;
@@ -114,10 +117,10 @@ pub(crate) fn run(
         move |error: std::io::Error| AgentError::System { what, error }
     };
     let socket = UdpSocket::bind((place.address, 0)).map_err(system("open a socket"))?;
-    socket
-        .connect(settings.manager)
-        .and_then(|()| socket.set_nonblocking(true))
-        .map_err(system("reach the manager"))?;
+    let mut managers = Addresses::new(&settings.managers);
+    managers.connect(&socket)?;
+    let nonblocking = socket.set_nonblocking(true);
+    nonblocking.map_err(system("reach the manager"))?;
     let cookie = pass::cookie(&socket).map_err(AgentError::system("know the socket"))?;
     if !settings.questions_in_band {
         place.gate.control(cookie)?;
@@ -135,6 +138,7 @@ pub(crate) fn run(
     // For each peer, the first of its questions that nobody has answered.
     let mut needed_ns: Vec<Option<u64>> = vec![None; peers.len()];
     let mut pacer = Pacer::of(place.allowance.control, monotonic_ns());
+    let mut unanswered = 0;
     let mut next_tick_ns = 0;
     let mut buffer = [0; LARGEST_MESSAGE + 1];
     while !stop.load(Ordering::Relaxed) {
@@ -172,7 +176,10 @@ pub(crate) fn run(
         let received = socket.recv(&mut buffer);
         let now_ns = monotonic_ns();
         let step = match received {
-            Ok(count) => client.datagram(now_ns, &buffer[..count]),
+            Ok(count) => {
+                unanswered = 0;
+                client.datagram(now_ns, &buffer[..count])
+            }
             // Nothing came; or nobody listens there now, and the time goes on.
             Err(_) => match pacer.not_before_ns(now_ns) {
                 None => client.poll(now_ns),
@@ -184,6 +191,11 @@ pub(crate) fn run(
         match step {
             Step::Send(bytes) => {
                 pacer.spend(bytes.len(), place.allowance.overhead_bytes);
+                // With messages lost, the leader is asked a few times before another manager is.
+                if unanswered >= MOST_UNANSWERED && managers.next(&socket) {
+                    unanswered = 0;
+                }
+                unanswered += 1;
                 // What is not sent is repeated.
                 let _ = socket.send(&bytes);
                 continue;

@@ -49,9 +49,14 @@ struct RunArguments {
     /// Its interface to the network
     #[arg(long, value_name = "INTERFACE")]
     interface: String,
-    /// The manager's address and UDP port
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    manager: SocketAddr,
+    /// The manager's address and UDP port; with managers that stand by, all of them with commas in between
+    #[arg(
+        long,
+        value_name = "ADDRESS:PORT",
+        value_delimiter = ',',
+        required = true
+    )]
+    manager: Vec<SocketAddr>,
     /// The key file of this host (mode 0600)
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
@@ -134,7 +139,7 @@ fn served(arguments: &RunArguments) -> Result<(), (u8, String)> {
     let settings = AgentSettings {
         host: arguments.host.clone(),
         interface: arguments.interface.clone(),
-        manager: arguments.manager,
+        managers: arguments.manager.clone(),
         key: arguments.key.clone(),
         peers: arguments.peers.clone(),
         socket: arguments.socket.clone(),

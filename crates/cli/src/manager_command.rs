@@ -4,14 +4,17 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use rtwire_agentd::AgentClient;
+use rtwire_agentd::{AgentClient, AgentError};
 use rtwire_manager::{Quotas, ShareRules};
-use rtwire_managerd::{ManagerdError, Service, ServiceSettings, Told, make_key, plan_path};
-use rtwire_plan::{Finding, plan_file, verify};
+use rtwire_managerd::{
+    EtcdAddress, ManagerdError, Service, ServiceSettings, Told, make_key, plan_path,
+};
+use rtwire_plan::{Finding, Plan, plan_file, verify};
 use rtwire_sys::signal;
 
 use crate::agent_command::code as agent_code;
@@ -56,9 +59,16 @@ struct KeyArguments {
 struct RunArguments {
     /// The plan (JSON, from `rtwire plan --output`)
     plan: PathBuf,
-    /// The folder of the store, and of `plan.json`: the plan of the newest epoch
+    /// The folder of `plan.json`, the plan of the newest epoch; and of the store, unless `--store` names another
     #[arg(long, value_name = "FOLDER")]
     state: PathBuf,
+    /// Keep the store in this etcd. One manager of it leads; the others stand by and take over when it ends. PREFIX is
+    /// `rtwire` by default; networks that share an etcd have different ones
+    #[arg(long, value_name = "etcd://HOST:PORT,HOST:PORT/PREFIX")]
+    store: Option<EtcdAddress>,
+    /// The time for which a leader that died keeps the others waiting, 2s to 60s
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = lease, requires = "store")]
+    lease: u32,
     /// The folder of the hosts' key files (`HOST.key`, mode 0600)
     #[arg(long, value_name = "FOLDER")]
     keys: PathBuf,
@@ -103,6 +113,15 @@ fn lifetime(text: &str) -> Result<Duration, String> {
     match parse_duration(text)? {
         time if within.contains(&time) => Ok(time),
         _ => Err("a one-shot reservation lives for 10ms to 10s".to_owned()),
+    }
+}
+
+fn lease(text: &str) -> Result<u32, String> {
+    let time = parse_duration(text)?;
+    let seconds = u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
+    match seconds {
+        2..=60 if time.subsec_nanos() == 0 => Ok(seconds),
+        _ => Err("a lease is 2s to 60s, in whole seconds".to_owned()),
     }
 }
 
@@ -151,7 +170,10 @@ fn serve(arguments: &RunArguments) -> ExitCode {
 pub(crate) fn code_of(error: &ManagerdError) -> u8 {
     match error {
         ManagerdError::Manager(_) => REFUSED,
-        ManagerdError::Socket { .. } | ManagerdError::Store { .. } => LACKING,
+        ManagerdError::Socket { .. }
+        | ManagerdError::Store { .. }
+        | ManagerdError::Etcd { .. }
+        | ManagerdError::NoLongerLeads { .. } => LACKING,
         _ => FAULTY,
     }
 }
@@ -175,6 +197,8 @@ fn served(arguments: &RunArguments) -> Result<(), (u8, String)> {
     let lifetime_us = u32::try_from(arguments.lifetime.as_micros()).unwrap_or(u32::MAX);
     let settings = ServiceSettings {
         state: arguments.state.clone(),
+        etcd: arguments.store.clone(),
+        lease_s: arguments.lease,
         keys: arguments.keys.clone(),
         listen: arguments.listen,
         widest_ns,
@@ -194,13 +218,40 @@ fn served(arguments: &RunArguments) -> Result<(), (u8, String)> {
         status: arguments.status.clone(),
     };
     let stop = signal::install_stop_flag().map_err(|error| (LACKING, error.to_string()))?;
-    let failed = |error: ManagerdError| (code_of(&error), error.to_string());
-    let mut service = Service::open(plan, &settings).map_err(failed)?;
-    if let Some(path) = &arguments.agent {
-        // The agent forgets it when it ends; so the manager is told of it anew by whoever starts both.
-        let asked = AgentClient::connect(path).and_then(|mut agent| agent.control(service.as_fd()));
-        asked.map_err(|error| (agent_code(&error), error.to_string()))?;
+    let mut keep_going = || !stop.load(Ordering::Relaxed);
+    let plan = Arc::new(plan);
+    loop {
+        match managed(&plan, &settings, arguments, &mut keep_going) {
+            // It may lead again later; until then it stands by.
+            Err(Ended::Manager(error @ ManagerdError::NoLongerLeads { .. })) if keep_going() => {
+                eprintln!("rtwire manager: {error}; it stands by");
+            }
+            Err(Ended::Manager(error)) => return Err((code_of(&error), error.to_string())),
+            Err(Ended::Agent(error)) => return Err((agent_code(&error), error.to_string())),
+            Ok(()) => return Ok(()),
+        }
     }
+}
+
+/// The reason why a manager ended.
+enum Ended {
+    Manager(ManagerdError),
+    Agent(AgentError),
+}
+
+impl From<ManagerdError> for Ended {
+    fn from(error: ManagerdError) -> Ended {
+        Ended::Manager(error)
+    }
+}
+
+/// Runs a manager from its start, or from the moment at which it leads, to its end.
+fn managed(
+    plan: &Arc<Plan>,
+    settings: &ServiceSettings,
+    arguments: &RunArguments,
+    keep_going: &mut dyn FnMut() -> bool,
+) -> Result<(), Ended> {
     let newest = plan_path(&arguments.state);
     let mut tell = |told: Told| match told {
         Told::Ready {
@@ -211,6 +262,9 @@ fn served(arguments: &RunArguments) -> Result<(), (u8, String)> {
             "rtwire manager: ready at {address}: epoch {epoch}, {connections} connections; the newest plan: {}",
             newest.display()
         ),
+        Told::StandsBy { leader } => {
+            eprintln!("rtwire manager: stands by: the manager at {leader} leads");
+        }
         Told::Distrusted { source, why, count } => eprintln!(
             "rtwire manager: {} message from {source}: not believed, {count} so far",
             why.word()
@@ -219,7 +273,17 @@ fn served(arguments: &RunArguments) -> Result<(), (u8, String)> {
         Told::Trouble(message) => eprintln!("rtwire manager: {message}"),
         _ => {}
     };
-    let ended = service.run(&mut || !stop.load(Ordering::Relaxed), &mut tell);
+    let opened = Service::open(Arc::clone(plan), settings, keep_going, &mut tell)?;
+    let Some(mut service) = opened else {
+        output::line("manager ended: it stood by");
+        return Ok(());
+    };
+    if let Some(path) = &arguments.agent {
+        // The agent forgets it when it ends; so the manager is told of it anew by whoever starts both.
+        let asked = AgentClient::connect(path).and_then(|mut agent| agent.control(service.as_fd()));
+        asked.map_err(Ended::Agent)?;
+    }
+    let ended = service.run(keep_going, &mut tell);
     let counts = service.counts();
     let refused: u64 = counts.refused.values().sum();
     let distrusted: u64 = counts.distrusted.values().sum();
@@ -227,5 +291,5 @@ fn served(arguments: &RunArguments) -> Result<(), (u8, String)> {
         "manager ended: {} granted, {} released, {} one-shot reservations, {refused} refused, {distrusted} messages not believed",
         counts.granted, counts.released, counts.shared
     ));
-    ended.map_err(failed)
+    Ok(ended?)
 }

@@ -25,9 +25,14 @@ const INCONCLUSIVE: u8 = 4;
 /// The arguments by which a host reaches its manager.
 #[derive(Args)]
 struct ManagerAddress {
-    /// The manager's address and UDP port
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    manager: SocketAddr,
+    /// The manager's address and UDP port; with managers that stand by, all of them with commas in between
+    #[arg(
+        long,
+        value_name = "ADDRESS:PORT",
+        value_delimiter = ',',
+        required = true
+    )]
+    manager: Vec<SocketAddr>,
     /// The host that asks, as the plan names it
     #[arg(long, value_parser = host_name)]
     host: String,
@@ -152,7 +157,7 @@ fn ended(verb: &str, result: Result<u8, Fault>) -> ExitCode {
 impl ManagerAddress {
     fn asker(&self) -> Result<Asker, Fault> {
         let key = read_key(&self.key)?;
-        Ok(Asker::new(self.manager, &self.host, key)?)
+        Ok(Asker::new(&self.manager, &self.host, key)?)
     }
 
     /// Prints a report, or the text made from it.

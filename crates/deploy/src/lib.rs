@@ -20,6 +20,8 @@
 mod deploy;
 mod door;
 mod error;
+#[cfg(any(test, feature = "fuzzed-parsers"))]
+pub mod fuzzed;
 mod line;
 mod order;
 mod remote;

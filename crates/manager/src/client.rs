@@ -133,6 +133,13 @@ impl Client {
         Step::Send(self.key.seal(question.to_bytes(&header)))
     }
 
+    /// Has the present request sent again at once: the last transmission reached nobody.
+    pub fn repeat(&mut self, now_ns: u64) {
+        if let Some(pending) = &mut self.pending {
+            pending.again_ns = now_ns;
+        }
+    }
+
     /// Takes a datagram. What is not an answer to the present request changes nothing.
     pub fn datagram(&mut self, now_ns: u64, sealed: &[u8]) -> Step {
         if let Some(answer) = self.take(now_ns, sealed) {

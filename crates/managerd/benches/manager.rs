@@ -19,7 +19,7 @@ use rtwire_manager::{
     Answer, Ask, Carrier, Change, Granted, Header, Key, Manager, Question, Quotas, Restored,
     Settings, budgets_of,
 };
-use rtwire_managerd::Store;
+use rtwire_managerd::{FileStore, Store as _};
 use rtwire_measure::bench::{Asked, BenchTable, Compared, Place, Row};
 use rtwire_measure::noise::{NoiseOptions, NoiseRecorder};
 use rtwire_plan::network::{Buffer, Defaults, Host, Link, Network, Switch};
@@ -246,7 +246,7 @@ fn measure(hall: &mut Hall, count: usize, folder: &Path) -> Vec<Row> {
         let (_, datagram) = hall.request();
         let _ = hall.decide(&datagram);
     }
-    let store = Store::open(folder).unwrap();
+    let mut store = FileStore::open(folder).unwrap();
     let mut rows = Vec::new();
     let mut against = Vec::new();
     if count <= 1_000 {

@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 
 use rtwire_manager::{Answer, Client, Key, LARGEST_MESSAGE, Question, Reason, Step};
 
-use crate::ManagerdError;
 use crate::keys::random;
+use crate::{Addresses, ManagerdError};
 
 /// A host that asks a manager. One question at a time.
 #[derive(Debug)]
 pub struct Asker {
     client: Client,
     socket: UdpSocket,
-    manager: SocketAddr,
+    managers: Addresses,
     start: Instant,
 }
 
@@ -26,26 +26,27 @@ impl AsFd for Asker {
 }
 
 impl Asker {
-    /// Opens a socket to the manager.
+    /// Opens a socket to the managers, of which one leads. They are asked in turn until one answers.
     ///
     /// # Errors
     /// [`ManagerdError::Socket`].
-    pub fn new(manager: SocketAddr, host: &str, key: Key) -> Result<Asker, ManagerdError> {
-        let own = match manager {
+    pub fn new(managers: &[SocketAddr], host: &str, key: Key) -> Result<Asker, ManagerdError> {
+        let managers = Addresses::new(managers);
+        let present = managers.present();
+        let own = match present {
             SocketAddr::V4(_) => SocketAddr::from(([0, 0, 0, 0], 0)),
             SocketAddr::V6(_) => SocketAddr::from(([0_u16; 8], 0)),
         };
-        let failed = |error| ManagerdError::Socket {
+        let socket = UdpSocket::bind(own).map_err(|error| ManagerdError::Socket {
             what: "reach the manager at",
-            address: manager,
+            address: present,
             error,
-        };
-        let socket = UdpSocket::bind(own).map_err(failed)?;
-        socket.connect(manager).map_err(failed)?;
+        })?;
+        managers.connect(&socket)?;
         Ok(Asker {
             client: Client::new(host, key),
             socket,
-            manager,
+            managers,
             start: Instant::now(),
         })
     }
@@ -71,14 +72,21 @@ impl Asker {
             .ask(begun, begun.saturating_add(limit), question.clone(), nonce);
         let mut buffer = [0_u8; LARGEST_MESSAGE + 1];
         let mut step = self.client.poll(begun);
+        let mut unanswered = false;
         loop {
             match step {
-                // What is not sent is repeated.
-                Step::Send(bytes) => drop(self.socket.send(&bytes)),
+                Step::Send(bytes) => {
+                    if unanswered {
+                        self.managers.next(&self.socket);
+                    }
+                    unanswered = true;
+                    // What is not sent is repeated.
+                    drop(self.socket.send(&bytes));
+                }
                 Step::Done(answer) => return Ok(answer),
                 Step::TooLate | Step::Idle => {
                     return Err(ManagerdError::NoAnswer {
-                        address: self.manager,
+                        address: self.managers.to_string(),
                         seconds: within.as_secs_f64(),
                     });
                 }
@@ -91,12 +99,17 @@ impl Asker {
                         .and_then(|()| self.socket.recv(&mut buffer));
                     match received {
                         Ok(count) => {
+                            unanswered = false;
                             step = self.client.datagram(now(&self.start), &buffer[..count]);
                             continue;
                         }
                         // Nobody listens there now: the time goes on, the manager may start.
                         Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
                             std::thread::sleep(Duration::from_millis(5));
+                            if self.managers.next(&self.socket) {
+                                unanswered = false;
+                                self.client.repeat(now(&self.start));
+                            }
                         }
                         Err(_) => {}
                     }

@@ -5,6 +5,8 @@
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -24,6 +26,14 @@ pub(crate) struct Epochs {
     changed: bool,
     working: Option<Receiver<Result<u64, String>>>,
     not_before: Option<Instant>,
+    /// True once this value is gone: what its thread planned is no longer wanted.
+    is_over: Arc<AtomicBool>,
+}
+
+impl Drop for Epochs {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Release);
+    }
 }
 
 impl Epochs {
@@ -34,6 +44,7 @@ impl Epochs {
             changed: true,
             working: None,
             not_before: None,
+            is_over: Arc::default(),
         }
     }
 
@@ -63,9 +74,10 @@ impl Epochs {
         self.changed = false;
         let (done, working) = channel();
         let path = self.path.clone();
+        let is_over = Arc::clone(&self.is_over);
         // The end of the process ends it: the file is replaced as a whole or not at all.
         thread::spawn(move || {
-            let _ = done.send(write(&path, &snapshot));
+            let _ = done.send(write(&path, &snapshot, &is_over));
         });
         self.working = Some(working);
     }
@@ -78,18 +90,22 @@ impl Epochs {
             }
         }
         if self.changed {
-            if let Err(message) = write(&self.path, &manager.snapshot()) {
+            if let Err(message) = write(&self.path, &manager.snapshot(), &self.is_over) {
                 tell(Told::Trouble(message));
             }
         }
     }
 }
 
-fn write(path: &Path, snapshot: &Snapshot) -> Result<u64, String> {
+fn write(path: &Path, snapshot: &Snapshot, is_over: &AtomicBool) -> Result<u64, String> {
     let epoch = snapshot.epoch();
     let plan = snapshot.plan().map_err(|refusal| {
         format!("epoch {epoch} has no plan file, though its promises rest on budgets: {refusal}")
     })?;
+    // A later leadership of this process has its own file of a later epoch.
+    if is_over.load(Ordering::Acquire) {
+        return Ok(epoch);
+    }
     let beside = path.with_extension("json.new");
     let done = File::create(&beside).and_then(|mut file| {
         file.write_all(plan_file::text(&plan).as_bytes())?;

@@ -68,6 +68,22 @@ pub enum ManagerdError {
         /// The error of the store.
         error: Box<redb::Error>,
     },
+    /// The store in etcd does not answer, or not as it should.
+    #[error("the store `{}` fails: {why}; nothing is granted without a majority of its members", place.display())]
+    Etcd {
+        /// Its address.
+        place: PathBuf,
+        /// The reason, in words.
+        why: String,
+    },
+    /// Another manager may lead: this one answers nothing any more.
+    #[error("this manager no longer leads by the store `{}`, and grants nothing: {why}", place.display())]
+    NoLongerLeads {
+        /// The address of the store.
+        place: PathBuf,
+        /// The reason, in words.
+        why: String,
+    },
     /// The store has a record that cannot be read.
     #[error("the store `{}` has a record that cannot be read: {error}; use the rtwire that wrote it", path.display())]
     Record {
@@ -110,8 +126,8 @@ pub enum ManagerdError {
         "the manager at {address} did not answer within {seconds} s. It may have decided all the same: `rtwire connections` shows what it did. Is it running, and does it have this host's key?"
     )]
     NoAnswer {
-        /// The manager.
-        address: SocketAddr,
+        /// The address of the manager, or of all that may lead.
+        address: String,
         /// The time, seconds.
         seconds: f64,
     },

@@ -16,7 +16,7 @@ use crate::epochs::Epochs;
 use crate::keys::{KeyFolder, random};
 use crate::status::{LinkStatus, ManagerStatus, write_status};
 use crate::times::NewestTimes;
-use crate::{ManagerdError, Store};
+use crate::{EtcdAddress, FileStore, ManagerdError, Store};
 
 /// The datagrams that are answered after one write to the store, at most.
 const MOST_IN_A_GROUP: usize = 256;
@@ -28,8 +28,12 @@ const STATUS: Duration = Duration::from_secs(1);
 /// The settings of a manager's daemon.
 #[derive(Clone, Debug)]
 pub struct ServiceSettings {
-    /// The folder of the store and of the newest plan file.
+    /// The folder of the newest plan file, and of the store if `etcd` is none.
     pub state: PathBuf,
+    /// The store in etcd, if it is there: then this manager stands by until it leads.
+    pub etcd: Option<EtcdAddress>,
+    /// The time for which a leader that died keeps the others waiting, seconds.
+    pub lease_s: u32,
     /// The folder of the key files.
     pub keys: PathBuf,
     /// The address to listen at.
@@ -68,6 +72,11 @@ pub enum Told {
         /// The number for this reason so far.
         count: u64,
     },
+    /// Another manager leads; this one waits for its end.
+    StandsBy {
+        /// The address of the leader, as it told it.
+        leader: String,
+    },
     /// The key files were read again.
     Rekeyed,
     /// Something failed, and the manager goes on: the message.
@@ -78,7 +87,7 @@ pub enum Told {
 #[derive(Debug)]
 pub struct Service {
     manager: Manager,
-    store: Store,
+    store: Box<dyn Store>,
     socket: UdpSocket,
     keys: KeyFolder,
     epochs: Epochs,
@@ -98,18 +107,40 @@ impl AsFd for Service {
 }
 
 impl Service {
-    /// Opens the store, reads the keys, binds the socket.
+    /// Opens the store, reads the keys, binds the socket. With etcd it first waits until this manager leads; it is `None` if
+    /// `keep_going` returned false before.
     ///
     /// # Errors
     /// [`ManagerdError`] if one of them cannot be used, or the stored connections do not fit the plan.
-    pub fn open(plan: Plan, settings: &ServiceSettings) -> Result<Service, ManagerdError> {
-        let mut keys = KeyFolder::new(&settings.keys);
-        let known = keys.changed()?.unwrap_or_default();
-        let store = Store::open(&settings.state)?;
-        let budgets = store.of_plan(&plan.plan_id, settings.budgets_stated, || {
+    pub fn open(
+        plan: Arc<Plan>,
+        settings: &ServiceSettings,
+        keep_going: &mut dyn FnMut() -> bool,
+        tell: &mut dyn FnMut(Told),
+    ) -> Result<Option<Service>, ManagerdError> {
+        let budgets = || {
             let budgets = budgets_of(&plan, &settings.widest_ns);
             budgets.map_err(|error| ManagerdError::Manager(error.into()))
-        })?;
+        };
+        let mut store: Box<dyn Store> = match &settings.etcd {
+            None => Box::new(FileStore::open(&settings.state)?),
+            Some(etcd) => {
+                // What is wrong here is said now, and not when this manager is needed.
+                KeyFolder::new(&settings.keys).changed()?;
+                budgets()?;
+                drop(bound(settings.listen)?);
+                let state = &settings.state;
+                std::fs::create_dir_all(state).map_err(ManagerdError::file("make", state))?;
+                let who = settings.listen.to_string();
+                match etcd.lead(&who, settings.lease_s, keep_going, tell)? {
+                    Some(store) => Box::new(store),
+                    None => return Ok(None),
+                }
+            }
+        };
+        let mut keys = KeyFolder::new(&settings.keys);
+        let known = keys.changed()?.unwrap_or_default();
+        let budgets = store.of_plan(&plan.plan_id, settings.budgets_stated, &budgets)?;
         let mut restored = store.restored()?;
         // Before anything is granted: the next start must wait as long.
         restored.longest_lifetime_us = store.longest_lifetime_us(settings.shares.lifetime_us)?;
@@ -124,17 +155,9 @@ impl Service {
             [(a.clone(), b.clone(), link.rate_bps), (b, a, link.rate_bps)]
         };
         let links = plan.network.links.iter().flat_map(both).collect();
-        let manager = Manager::new(Arc::new(plan), &budgets, restored, known, of_manager)?;
-        let failed = |what| {
-            move |error| ManagerdError::Socket {
-                what,
-                address: settings.listen,
-                error,
-            }
-        };
-        let socket = UdpSocket::bind(settings.listen).map_err(failed("listen at"))?;
-        socket.set_nonblocking(true).map_err(failed("listen at"))?;
-        Ok(Service {
+        let manager = Manager::new(plan, &budgets, restored, known, of_manager)?;
+        let socket = bound(settings.listen)?;
+        Ok(Some(Service {
             manager,
             store,
             socket,
@@ -145,7 +168,7 @@ impl Service {
             links,
             status: settings.status.clone(),
             told: None,
-        })
+        }))
     }
 
     /// Returns the address at which the manager answers.
@@ -167,7 +190,8 @@ impl Service {
         self.manager.counts()
     }
 
-    /// Answers until `keep_going` returns false. Returns with an error only if the store or the socket fails.
+    /// Answers until `keep_going` returns false. Returns with an error only if the store or the socket fails, or another
+    /// manager may lead by now.
     ///
     /// # Errors
     /// [`ManagerdError`]: nothing was answered that is not stored.
@@ -222,6 +246,8 @@ impl Service {
                 self.epochs.note_change();
                 changes.clear();
             }
+            // After all decisions: what is answered was decided by a manager that led.
+            self.store.leads()?;
             for (to, answer, came_ns) in answers.drain(..) {
                 // A lost answer is asked for again.
                 let _ = self.socket.send_to(&answer, to);
@@ -317,6 +343,16 @@ impl Service {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+fn bound(listen: SocketAddr) -> Result<UdpSocket, ManagerdError> {
+    let socket = UdpSocket::bind(listen);
+    let made = socket.and_then(|socket| socket.set_nonblocking(true).map(|()| socket));
+    made.map_err(|error| ManagerdError::Socket {
+        what: "listen at",
+        address: listen,
+        error,
+    })
 }
 
 fn is_power_of_ten(count: u64) -> bool {

@@ -14,11 +14,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rtwire_manager::{Answer, Ask, Carrier, Granted, Question, Reason};
-use rtwire_managerd::{Asker, ManagerdError, Store, read_key};
+use rtwire_managerd::{Asker, FileStore, ManagerdError, Store as _, read_key};
 use serde_json::Value;
 
+mod etcd;
+
 const BINARY: &str = env!("CARGO_BIN_EXE_rtwire");
-const NETWORK: &str = include_str!("../examples/reservations.toml");
+const NETWORK: &str = include_str!("../../examples/reservations.toml");
 const HOSTS: [&str; 5] = ["press", "saw", "robot", "camera", "office"];
 
 struct Room {
@@ -371,7 +373,7 @@ fn a_store_belongs_to_one_plan_one_manager_and_its_budgets() {
     assert!(text(&second).contains("another manager runs"), "{second:?}");
     manager.end();
     // A start with a shorter lifetime waits for the longest one, by default 100 ms.
-    let store = Store::open(&room.path("state")).unwrap();
+    let mut store = FileStore::open(&room.path("state")).unwrap();
     assert_eq!(store.longest_lifetime_us(10_000).unwrap(), 100_000);
     assert_eq!(store.longest_lifetime_us(200_000).unwrap(), 200_000);
     assert_eq!(store.longest_lifetime_us(10_000).unwrap(), 200_000);
@@ -468,7 +470,7 @@ fn a_killed_manager_has_exactly_what_it_acknowledged() {
         .iter()
         .map(|host| {
             let key = read_key(&room.path(&format!("keys/{host}.key"))).unwrap();
-            let asker = Asker::new(listen.parse().unwrap(), host, key).unwrap();
+            let asker = Asker::new(&[listen.parse().unwrap()], host, key).unwrap();
             let program = Arc::new(Mutex::new(Program {
                 host,
                 asker,
@@ -529,7 +531,7 @@ fn a_killed_manager_has_exactly_what_it_acknowledged() {
     running.end();
     let verified = room.rtwire(&["verify", "state/plan.json"]);
     assert_eq!(verified.status.code(), Some(0), "{verified:?}");
-    let store = Store::open(&room.path("state")).unwrap();
+    let store = FileStore::open(&room.path("state")).unwrap();
     let stored = store.restored().unwrap().connections.into_iter();
     let stored: BTreeMap<u64, Granted> = stored
         .map(|one| (one.granted.connection, one.granted))
