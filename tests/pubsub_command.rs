@@ -169,6 +169,51 @@ fn values_go_through_memory_mapped_images() {
     assert_eq!((words[0], f64::from_bits(words[2])), (4711, 2.5));
 }
 
+/// A text and a list behind the other fields. Each word of the image: three scalars, length and 16 bytes, length and 4, length and 6.
+const LONG: &str = "\
+[[writer-group.data-set.field]]\nname = \"text\"\ntype = \"String\"\nmax-bytes = 16\n\
+[[writer-group.data-set.field]]\nname = \"bytes\"\ntype = \"ByteString\"\nmax-bytes = 4\nvalue = \"00ff\"\n\
+[[writer-group.data-set.field]]\nname = \"list\"\ntype = \"Int16\"\nmax-elements = 3\nvalue = [-1, 2]\n";
+
+#[test]
+fn texts_and_arrays_go_from_image_to_image_in_both_layouts() {
+    use rtwire_pubsub_station::ValueMemory;
+    require!(root, program "ip");
+    let pair = NetnsPair::new();
+    for layout in [FIXED, DYNAMIC] {
+        let folder = Folder::new();
+        let file = folder.write("project.toml", &(project(ETHERNET, layout, "") + LONG));
+        for end in ["in", "out"] {
+            std::fs::create_dir(folder.path(end)).unwrap();
+        }
+        let input = ValueMemory::file(&folder.path("in/g.d.image"), 10).unwrap();
+        let text = [*b"Position", *b" 3 of 4\0"].map(u64::from_le_bytes);
+        input.write(1, [0, 0, 0, 15, text[0], text[1], 0, 0, 0, 0].into_iter());
+        let path = |end: &str| folder.path(end).display().to_string();
+        let out = path("out");
+        let arguments = ["--images", &out, "--messages", "5", "--values", "--json"];
+        let mut subscriber = start(&pair.b, "subscribe", &file, &arguments);
+        let publisher = start(
+            &pair.a,
+            "publish",
+            &file,
+            &["--images", &path("in"), "--json"],
+        );
+        let line = subscriber.until("up = ");
+        let wanted = "text = Position 3 of 4, bytes = 00ff, list = [-1, 2]";
+        assert!(line.contains(wanted), "{line}");
+        let (code, report) = subscriber.end();
+        publisher.stop();
+        assert_eq!(code, Some(0), "{report}");
+        assert_eq!(reader(&report)["values"][3]["value"], "Position 3 of 4");
+        let output = ValueMemory::file(&folder.path("out/g.d.image"), 10).unwrap();
+        let mut words = [0; 10];
+        assert_eq!(output.read(&mut words).map(|stamp| stamp.updates), Some(5));
+        let list = u64::from_le_bytes([0xff, 0xff, 2, 0, 0, 0, 0, 0]);
+        assert_eq!(words[3..], [15, text[0], text[1], 2, 0xff00, 2, list]);
+    }
+}
+
 #[test]
 fn reports_fit_their_schemas() {
     require!(root, program "ip");
@@ -224,6 +269,27 @@ fn a_faulty_file_is_refused_with_its_place() {
             "from 0 to 65535",
         ),
         ("01-00-5E-7F-00-01", "01-00-5E", "MAC address"),
+        ("\"Int32\"", "\"String\"", "missing key `max-bytes`"),
+        (
+            "\"Int32\"",
+            "\"Int32\"\nmax-bytes = 8",
+            "an array of numbers has `max-elements`",
+        ),
+        (
+            "\"Int32\"\nvalue = \"counter\"",
+            "\"Int32\"\nmax-elements = 1\nvalue = [1, 2]",
+            "longer than the field",
+        ),
+        (
+            "\"Int32\"\nvalue = \"counter\"",
+            "\"ByteString\"\nmax-bytes = 9\nvalue = \"0x1\"",
+            "in hexadecimal",
+        ),
+        (
+            "\"Int32\"\nvalue = \"counter\"",
+            "\"String\"\nmax-bytes = 3\nmax-elements = 2",
+            "no array of texts",
+        ),
         ("id = 100\n", "", "missing key `id`"),
         (
             "name = \"down\"",

@@ -84,8 +84,15 @@ struct Case {
     transport: &'static str,
     url: &'static str,
     fixed: bool,
+    /// A text and an array are behind the other fields.
+    long: bool,
     security: &'static str,
 }
+
+/// The text and the array, as the peer has them.
+const LONG: &str = "\
+[[writer-group.data-set.field]]\nname = \"text\"\ntype = \"String\"\nmax-bytes = 12\nvalue = \"öne\"\n\
+[[writer-group.data-set.field]]\nname = \"list\"\ntype = \"Int16\"\nmax-elements = 3\nvalue = \"counter\"\n";
 
 const ETHERNET_URL: &str = "opc.eth://01-00-5E-7F-00-01";
 const TAGGED_URL: &str = "opc.eth://01-00-5E-7F-00-01:8.3";
@@ -104,6 +111,7 @@ fn cases() -> Vec<Case> {
                     transport,
                     url,
                     fixed,
+                    long: security == "sign",
                     security,
                 });
             }
@@ -114,7 +122,12 @@ fn cases() -> Vec<Case> {
 
 impl Case {
     fn layout(&self) -> &'static str {
-        if self.fixed { "fixed" } else { "dynamic" }
+        match (self.fixed, self.long) {
+            (true, false) => "fixed",
+            (true, true) => "fixed-long",
+            (false, false) => "dynamic",
+            (false, true) => "dynamic-long",
+        }
     }
 
     fn describe(&self) -> String {
@@ -123,12 +136,16 @@ impl Case {
 
     /// Returns our project for the case. The peer's metadata have versions of its own.
     fn project(&self, folder: &Folder) -> PathBuf {
-        let mut group = format!("profile = \"{}\"\ninterval = \"5 ms\"\n", self.layout());
+        let profile = if self.fixed { "fixed" } else { "dynamic" };
+        let mut group = format!("profile = \"{profile}\"\ninterval = \"5 ms\"\n");
         if self.security != "none" {
             group += &secured(self.security, "peer.keys", "");
         }
         let any = "major-version = 0\nminor-version = 0\n";
         let mut text = project(self.transport, &group, any);
+        if self.long {
+            text += LONG;
+        }
         if !self.fixed {
             text = text.replace(
                 "publisher-id = 2234",
@@ -197,6 +214,10 @@ fn we_read_what_the_other_stack_publishes() {
             );
             assert_eq!(number("down"), -up, "{what}: {line}");
             assert!(line.contains("same = 2.5"), "{what}: {line}");
+            if case.long {
+                let wanted = format!("text = text {up}, list = [{up}, -{up}, 7]");
+                assert!(line.contains(&wanted), "{what}: {line}");
+            }
             last = Some(up);
         }
         let (code, report) = subscriber.end();
@@ -238,13 +259,17 @@ fn the_other_stack_reads_what_we_publish() {
             "{what}: {report}"
         );
         for nth in 0..MESSAGES {
-            let wanted = [
+            let mut wanted = vec![
                 ("up", nth.to_string()),
                 ("down", (-nth).to_string()),
                 ("same", "2.5".to_owned()),
             ];
+            if case.long {
+                wanted.push(("text", "öne".to_owned()));
+                wanted.push(("list", format!("[{nth}, {}, {}]", nth + 1, nth + 2)));
+            }
             for (field, value) in wanted {
-                let (word, found) = subscriber.next(&["up", "down", "same"]);
+                let (word, found) = subscriber.next(&["up", "down", "same", "text", "list"]);
                 assert_eq!(
                     (word.as_str(), found),
                     (field, value),

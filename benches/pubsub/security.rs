@@ -6,7 +6,7 @@ use rtwire_pubsub::security::{
     Algorithm, Key, KeyMaterial, NonceCounter, Opener, Sealer, SecurityMode,
 };
 use rtwire_pubsub::subscribe::{ReaderGroup, SubscriberNode};
-use rtwire_pubsub::{DataSet, Field, Group, Profile, Publisher, Scalar};
+use rtwire_pubsub::{DataSet, Extent, Field, Group, Profile, Publisher, Scalar};
 use rtwire_wire::uadp::{BuiltIn, FieldEncoding};
 use rtwire_wire::{Node, Outbox};
 use std::hint::black_box;
@@ -37,6 +37,7 @@ fn group(security: SecurityMode) -> Group {
     let field = |at: usize| Field {
         name: format!("f{at}"),
         kind: [BuiltIn::Int32, BuiltIn::Double][at % 2],
+        extent: Extent::Scalar,
     };
     Group {
         name: "g".to_owned(),

@@ -136,10 +136,11 @@ impl Wanted {
 /// Returns a message's values in one line.
 fn line(update: &Update<'_>) -> String {
     let set = update.reader.data_set();
-    let values = update.reader.values().unwrap_or_default();
-    let fields = set.fields.iter().zip(values);
+    let values = update.reader.all();
+    let value = |at| values.and_then(|values| values.get(at));
+    let fields = set.fields.iter().enumerate();
     let fields: Vec<String> = fields
-        .map(|(field, value)| format!("{} = {value}", field.name))
+        .filter_map(|(at, field)| Some(format!("{} = {}", field.name, value(at)?)))
         .collect();
     let (group, number) = (&update.group.name, update.reader.number());
     format!("{group} / {} #{number}: {}", set.name, fields.join(", "))

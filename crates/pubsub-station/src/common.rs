@@ -3,7 +3,7 @@
 use crate::StationError;
 use crate::project::{FieldSource, RealTime, Transport};
 use rtwire_link::SenderConfig;
-use rtwire_pubsub::Scalar;
+use rtwire_pubsub::{FieldValue, Scalar, ScalarArray, Values};
 use rtwire_sys::stamps::TxStamping;
 use rtwire_sys::{memory, sched};
 use rtwire_wire::ethernet::Header;
@@ -26,19 +26,59 @@ pub(crate) fn prefix(transport: &Transport, source: MacAddress) -> Vec<u8> {
     prefix[..bytes].to_vec()
 }
 
-/// Returns the value that a generator makes in a cycle.
-pub(crate) fn generate(source: FieldSource, old: Scalar, cycle: u64, now_ns: u64) -> Scalar {
-    let kind = old.kind();
-    match source {
-        FieldSource::Program => old,
-        FieldSource::Constant(value) => value,
-        FieldSource::Counter => Scalar::of_number(kind, cycle as i64),
-        FieldSource::NegativeCounter => Scalar::of_number(kind, -(cycle as i64)),
-        FieldSource::Time => Scalar::of_number(kind, now_ns as i64),
+/// Sets a field to the value that its source has in a cycle. No allocation.
+pub(crate) fn generate(
+    values: &mut Values,
+    field: usize,
+    source: &FieldSource,
+    cycle: u64,
+    now_ns: u64,
+) {
+    let up = cycle as i64;
+    let number = match source {
+        FieldSource::Program => return,
+        FieldSource::Text(text) => {
+            values.set(field, FieldValue::Text(text));
+            return;
+        }
+        FieldSource::Bytes(bytes) => {
+            values.set(field, FieldValue::Bytes(bytes));
+            return;
+        }
+        FieldSource::Elements(octets) => {
+            let old = values.get(field);
+            if let Some(FieldValue::Array(array)) = old
+                && let Some(array) = ScalarArray::of_octets(array.kind(), octets)
+            {
+                values.set(field, FieldValue::Array(array));
+            }
+            return;
+        }
+        FieldSource::Constant(value) => {
+            values.set_scalar(field, *value);
+            return;
+        }
+        FieldSource::Counter if values.set_each(field, |at| up.wrapping_add(at as i64)) => return,
+        FieldSource::NegativeCounter
+            if values.set_each(field, |at| up.wrapping_add(at as i64).wrapping_neg()) =>
+        {
+            return;
+        }
+        FieldSource::Counter => up,
+        FieldSource::NegativeCounter => up.wrapping_neg(),
+        FieldSource::Time => now_ns as i64,
         FieldSource::Sine => {
             let turn = (cycle % 256) as f64 / 256.0 * core::f64::consts::TAU;
-            Scalar::of_float(kind, 100.0 * turn.sin())
+            if let Some(old) = values.words().get(field) {
+                let value = Scalar::of_float(old.kind(), 100.0 * turn.sin());
+                values.set_scalar(field, value);
+            }
+            return;
         }
+    };
+    if let Some(old) = values.words().get(field) {
+        let value = Scalar::of_number(old.kind(), number);
+        values.set_scalar(field, value);
     }
 }
 

@@ -100,7 +100,7 @@ pub use report::{
 };
 pub use rtwire_link::{TxStamp, TxStamps};
 pub use rtwire_pubsub as pubsub;
-pub use rtwire_pubsub::Scalar;
+pub use rtwire_pubsub::{FieldValue, Scalar, ScalarArray};
 pub use rtwire_wire::uadp;
 pub use subscriber::{Goes, NewestImage, SubscriberStation, Update};
 

@@ -1,4 +1,5 @@
-//! The values of one data set in memory that threads or programs share: written whole, read whole, without a system call.
+//! The values of one data set in memory that threads or programs share: written whole, read whole, without a system call. Its length is
+//! that of the longest values, so that nothing moves.
 
 use rtwire_sys::shared_file::SharedFile;
 use std::fs::File;
@@ -12,7 +13,8 @@ const HEAD: usize = 3;
 /// Attempts of one read while values are being written.
 const ATTEMPTS: usize = 1_000;
 
-/// The values of a data set, one word of 64 bits for each field, behind a sequence lock.
+/// The values of a data set in words of 64 bits, behind a sequence lock. A scalar is one word. A text, bytes or an array has a word with the
+/// number of its bytes or elements, and the longest value's bytes in whole words ([`Values::image`](rtwire_pubsub::Values::image)).
 ///
 /// Word 0 is odd while the values change; word 1 is the time of the values in ns of CLOCK_TAI; word 2 counts the updates.
 #[derive(Clone, Debug)]
@@ -34,18 +36,18 @@ pub struct Stamp {
 }
 
 impl ValueMemory {
-    /// Returns memory of this process for `fields` fields.
+    /// Returns memory of this process for `words` words of values.
     #[must_use]
-    pub fn own(fields: usize) -> Self {
-        let words = (0..HEAD + fields).map(|_| AtomicU64::new(0)).collect();
+    pub fn own(words: usize) -> Self {
+        let words = (0..HEAD + words).map(|_| AtomicU64::new(0)).collect();
         Self(Arc::new(Words::Own(words)))
     }
 
-    /// Maps a file for `fields` fields, which is made where there is none.
+    /// Maps a file for `words` words of values, which is made where there is none.
     ///
     /// # Errors
     /// The file cannot be opened or mapped.
-    pub fn file(path: &Path, fields: usize) -> io::Result<Self> {
+    pub fn file(path: &Path, words: usize) -> io::Result<Self> {
         let mut options = File::options();
         let file = options
             .read(true)
@@ -55,7 +57,7 @@ impl ValueMemory {
             .open(path)?;
         Ok(Self(Arc::new(Words::File(SharedFile::map(
             file,
-            HEAD + fields,
+            HEAD + words,
         )?))))
     }
 

@@ -7,9 +7,9 @@ use crate::memory::ValueMemory;
 use crate::project::{FieldSource, Project, RealTime, Transport};
 use crate::report::{Collector, PublishReport, Times, WriterGroupReport};
 use rtwire_link::{LinkError, Sender, SenderConfig, TxStamps};
-use rtwire_pubsub::Scalar;
 use rtwire_pubsub::publish::{PublisherNode, WriterGroup};
 use rtwire_pubsub::security::Sealer;
+use rtwire_pubsub::{FieldValue, Scalar, Values};
 use rtwire_sys::wait::{self, Waited};
 use rtwire_sys::{clock, interface};
 use rtwire_wire::{MacAddress, Outbox};
@@ -46,13 +46,20 @@ impl PublishImage<'_> {
         group.is_some_and(|group| group.set(point.data_set, point.field, value))
     }
 
+    /// Sets a field of any type: also texts, bytes and arrays. Returns false, and changes nothing, where the value is of another type, or longer
+    /// than the field.
+    pub fn set_value(&mut self, point: Point, value: FieldValue<'_>) -> bool {
+        let group = self.groups.get_mut(point.group);
+        group.is_some_and(|group| group.set_value(point.data_set, point.field, value))
+    }
+
     /// Raises the event of a field's data set: its values are sent once. Returns false where the data set is no event.
     pub fn raise(&mut self, point: Point) -> bool {
         let group = self.groups.get_mut(point.group);
         group.is_some_and(|group| group.raise(point.data_set))
     }
 
-    /// Returns a field's value.
+    /// Returns the value of a field that is a scalar.
     #[must_use]
     pub fn get(&self, point: Point) -> Option<Scalar> {
         self.groups
@@ -220,7 +227,7 @@ impl PublisherStation {
                         field,
                     };
                     if *source != FieldSource::Program {
-                        sources.push((point, *source));
+                        sources.push((point, source.clone()));
                     }
                 }
             }
@@ -271,6 +278,13 @@ impl PublisherStation {
         group.is_some_and(|group| group.set(point.data_set, point.field, value))
     }
 
+    /// Sets a field of any type, as [`set`](Self::set): also texts, bytes and arrays. Returns false, and changes nothing, where the value is of
+    /// another type, or longer than the field.
+    pub fn set_value(&mut self, point: Point, value: FieldValue<'_>) -> bool {
+        let group = self.node.groups_mut().get_mut(point.group);
+        group.is_some_and(|group| group.set_value(point.data_set, point.field, value))
+    }
+
     /// Raises the event of a field's data set, for [`publish_now`](Self::publish_now). Returns false where the data set is no event.
     pub fn raise(&mut self, point: Point) -> bool {
         let group = self.node.groups_mut().get_mut(point.group);
@@ -317,14 +331,14 @@ impl PublisherStation {
         for (at, group) in self.node.groups().iter().enumerate() {
             for (set, data_set) in group.config().data_sets.iter().enumerate() {
                 let path = image_path(folder, &group.config().name, &data_set.name);
-                let fields = data_set.fields.len();
-                let memory = ValueMemory::file(&path, fields)
+                let words = group.values(set).map_or(0, Values::image_words);
+                let memory = ValueMemory::file(&path, words)
                     .map_err(|source| StationError::Image { path, source })?;
                 self.images.push(Mapped {
                     group: at,
                     data_set: set,
                     memory,
-                    words: vec![0; fields],
+                    words: vec![0; words],
                     updates: 0,
                 });
             }
@@ -495,29 +509,26 @@ impl PublisherStation {
             let Some(group) = self.node.groups_mut().get_mut(mapped.group) else {
                 continue;
             };
-            for (field, bits) in mapped.words.iter().enumerate() {
-                if let Some(old) = group.get(mapped.data_set, field) {
-                    let value = Scalar::from_bits(old.kind(), *bits);
-                    group.set(mapped.data_set, field, value);
-                }
+            if let Some(values) = group.values_mut(mapped.data_set) {
+                values.take_image(&mapped.words);
             }
             if stamp.updates != mapped.updates {
                 mapped.updates = stamp.updates;
                 group.raise(mapped.data_set);
             }
         }
-        let mut image = PublishImage {
-            groups: self.node.groups_mut(),
+        let groups = self.node.groups_mut();
+        for (point, source) in &self.sources {
+            let group = groups.get_mut(point.group);
+            if let Some(values) = group.and_then(|group| group.values_mut(point.data_set)) {
+                generate(values, point.field, source, cycle, now_ns);
+            }
+        }
+        sample(&mut PublishImage {
+            groups,
             cycle,
             instant_ns,
-        };
-        for (point, source) in &self.sources {
-            let Some(old) = image.get(*point) else {
-                continue;
-            };
-            image.set(*point, generate(*source, old, cycle, now_ns));
-        }
-        sample(&mut image);
+        });
     }
 }
 

@@ -9,7 +9,7 @@ use crate::{KeyFile, StationError};
 use rtwire_link::{Receiver, ReceiverConfig, WakeUp};
 use rtwire_pubsub::security::Opener;
 use rtwire_pubsub::subscribe::{Reader, ReaderGroup, SubscriberNode};
-use rtwire_pubsub::{Group, Scalar};
+use rtwire_pubsub::{FieldValue, Group, Scalar, Values};
 use rtwire_sys::filter::{Filter, Instruction, Test};
 use rtwire_sys::interface;
 use rtwire_sys::packet::PacketSocket;
@@ -78,7 +78,7 @@ pub struct SubscriberStation {
 #[derive(Clone, Debug)]
 pub struct NewestImage {
     memory: ValueMemory,
-    kinds: Vec<Scalar>,
+    values: Values,
     words: Vec<u64>,
 }
 
@@ -86,16 +86,21 @@ impl NewestImage {
     /// Reads the newest values into this image. Returns their time and number; `None` before the first.
     pub fn newest(&mut self) -> Option<Stamp> {
         let stamp = self.memory.read(&mut self.words)?;
-        for (value, bits) in self.kinds.iter_mut().zip(&self.words) {
-            *value = Scalar::from_bits(value.kind(), *bits);
-        }
+        self.values.take_image(&self.words);
         Some(stamp)
     }
 
-    /// The values that [`newest`](Self::newest) has read, in the order of the fields.
+    /// The values that [`newest`](Self::newest) has read, in the order of the fields. A text or an array has the number of its bytes or
+    /// elements here, and its value in [`value`](Self::value).
     #[must_use]
     pub fn values(&self) -> &[Scalar] {
-        &self.kinds
+        self.values.words()
+    }
+
+    /// Returns a field's value that [`newest`](Self::newest) has read: also a text, bytes or an array; `None` where there is no such field.
+    #[must_use]
+    pub fn value(&self, field: usize) -> Option<FieldValue<'_>> {
+        self.values.get(field)
     }
 }
 
@@ -222,7 +227,7 @@ impl SubscriberStation {
                     interval_ns: entry.group.interval_ns,
                     time_field: sources
                         .and_then(|all| all.iter().position(|one| *one == FieldSource::Time)),
-                    memory: ValueMemory::own(set.fields.len()),
+                    memory: ValueMemory::own(Values::new(&set.fields).image_words()),
                     taken: 0,
                     last_ns: None,
                     deviation: Collector::new(),
@@ -256,7 +261,7 @@ impl SubscriberStation {
             let group = &self.node.groups()[watched.group];
             let set = group.readers()[watched.reader].data_set();
             let path = image_path(folder, &group.config().name, &set.name);
-            watched.memory = ValueMemory::file(&path, set.fields.len())
+            watched.memory = ValueMemory::file(&path, Values::new(&set.fields).image_words())
                 .map_err(|source| StationError::Image { path, source })?;
         }
         Ok(())
@@ -280,15 +285,11 @@ impl SubscriberStation {
             .watched
             .iter()
             .find(|one| (one.group, one.reader) == (at, reader));
-        let fields = &readers[reader].data_set().fields;
-        let kinds: Vec<Scalar> = fields
-            .iter()
-            .map(|field| Scalar::from_bits(field.kind, 0))
-            .collect();
+        let values = Values::new(&readers[reader].data_set().fields);
         Ok(NewestImage {
             memory: watched.ok_or(StationError::Ended)?.memory.clone(),
-            words: vec![0; kinds.len()],
-            kinds,
+            words: vec![0; values.image_words()],
+            values,
         })
     }
 
@@ -490,14 +491,14 @@ impl Watched {
             return Goes::On;
         };
         let count = reader.counters().taken;
-        let Some(values) = reader.values().filter(|_| count != self.taken) else {
+        let Some(all) = reader.all().filter(|_| count != self.taken) else {
             return Goes::On;
         };
         self.taken = count;
         let arrived = reader.arrived_ns();
-        self.memory
-            .write(arrived, values.iter().map(|value| value.bits()));
-        if let Some(value) = self.time_field.and_then(|field| values.get(field)) {
+        self.memory.write(arrived, all.image());
+        let words = all.words();
+        if let Some(value) = self.time_field.and_then(|field| words.get(field)) {
             // Up to the moment at which the values can be read.
             let late = wait::now_ns().checked_sub(value.number() as u64);
             if let Some(late) = late {
@@ -519,7 +520,8 @@ impl Watched {
 
     fn report(&self, reader: &Reader) -> ReaderReport {
         let set = reader.data_set();
-        let values = reader.values().unwrap_or_default();
+        let values = reader.all();
+        let value = |field| values.and_then(|values| values.get(field));
         ReaderReport {
             name: set.name.clone(),
             writer: set.writer,
@@ -530,10 +532,12 @@ impl Watched {
             values: set
                 .fields
                 .iter()
-                .zip(values)
-                .map(|(field, value)| FieldReport {
-                    name: field.name.clone(),
-                    value: value.to_string(),
+                .enumerate()
+                .filter_map(|(at, field)| {
+                    Some(FieldReport {
+                        name: field.name.clone(),
+                        value: value(at)?.to_string(),
+                    })
                 })
                 .collect(),
         }

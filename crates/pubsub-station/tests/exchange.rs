@@ -60,6 +60,19 @@ fn projects() -> impl Strategy<Value = String> {
         Just(("Boolean", "true".to_owned())),
         Just(("Float", "nan".to_owned())),
         Just(("DateTime", "\"counter\"".to_owned())),
+        Just((
+            "String\"\nmax-bytes = 5 #\"",
+            "\"co\\\"\\u00e9\"".to_owned()
+        )),
+        Just(("String\"\nmax-bytes = 9 #\"", "\"counter\"".to_owned())),
+        Just(("ByteString\"\nmax-bytes = 9 #\"", "\"00fF\"".to_owned())),
+        Just(("Int16\"\nmax-elements = 3 #\"", "[-1, 300]".to_owned())),
+        Just(("Double\"\nmax-elements = 2 #\"", "[0.5, inf]".to_owned())),
+        Just(("Boolean\"\nmax-elements = 2 #\"", "\"program\"".to_owned())),
+        Just((
+            "UInt64\"\nmax-elements = 2 #\"",
+            "\"negative-counter\"".to_owned()
+        )),
         any::<i64>().prop_map(|number| ("Int64", number.to_string())),
         any::<f32>()
             .prop_filter("a number", |number| number.is_finite())
@@ -213,7 +226,11 @@ fn what_a_project_cannot_have_is_named() {
     // The field `number` of the data set becomes a String.
     refused(
         &replace(&[7, 0, 7, 0xff, 0xff], &[12, 0, 12, 0xff, 0xff]),
-        "field `number` is String",
+        "field `number` has no largest number of bytes",
+    );
+    refused(
+        &replace(&[7, 0, 7, 0xff, 0xff], &[14, 0, 14, 0xff, 0xff]),
+        "field `number` is Guid with ValueRank -1",
     );
     // Behind the order of data sets.
     refused(

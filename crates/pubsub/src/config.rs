@@ -1,6 +1,6 @@
 //! The description of a group of data sets: both ends need the same.
 
-use crate::field::scalar_bytes;
+use crate::extent::{Extent, ExtentFault, MOST_FIELD_BYTES};
 use crate::security::SecurityMode;
 use rtwire_wire::uadp::{BuiltIn, FieldEncoding, PublisherId};
 
@@ -62,8 +62,10 @@ pub enum Profile {
 pub struct Field {
     /// The name.
     pub name: String,
-    /// The type: a scalar of at most 8 bytes.
+    /// The type: a scalar of at most 8 bytes, `String` or `ByteString`. Of an array that of its elements.
     pub kind: BuiltIn,
+    /// The longest value.
+    pub extent: Extent,
 }
 
 /// One data set and its writer.
@@ -91,10 +93,10 @@ pub struct DataSet {
 }
 
 impl DataSet {
-    /// Returns the bytes of all fields as bare values.
+    /// Returns the bytes of all fields as bare values, each as long as it can be.
     #[must_use]
     pub fn raw_bytes(&self) -> usize {
-        let bytes = |field: &Field| scalar_bytes(field.kind).unwrap_or(0);
+        let bytes = |field: &Field| field.extent.raw_bytes(field.kind);
         self.fields.iter().map(bytes).sum()
     }
 }
@@ -164,15 +166,29 @@ pub enum ConfigFault {
         /// The id.
         writer: u16,
     },
-    /// A field is no scalar.
+    /// Fields do not have the type.
     #[error(
-        "field `{field}`: {kind} is no scalar of at most 8 bytes; use a number, Boolean, DateTime or StatusCode"
+        "field `{field}`: fields are no {kind}; use a number, Boolean, DateTime, StatusCode, String or ByteString"
     )]
-    NoScalar {
+    NoFieldType {
         /// The field.
         field: String,
         /// Its type.
         kind: BuiltIn,
+    },
+    /// A field's longest value does not suit its type.
+    #[error(
+        "field `{field}`: a String or ByteString has a number of bytes at most, and is no array; only an array has a number of elements at most"
+    )]
+    OtherExtent {
+        /// The field.
+        field: String,
+    },
+    /// A field's longest value is too long, or empty.
+    #[error("field `{field}`: its longest value has 1 to {MOST_FIELD_BYTES} bytes")]
+    ExtentSize {
+        /// The field.
+        field: String,
     },
     /// The profile does not allow the data set.
     #[error(
@@ -292,16 +308,20 @@ impl Group {
         if raw && !keys_only {
             return Err(ConfigFault::RawDelta { data_set: name() });
         }
-        match data_set
-            .fields
-            .iter()
-            .find(|field| scalar_bytes(field.kind).is_none())
-        {
-            Some(field) => Err(ConfigFault::NoScalar {
-                field: field.name.clone(),
-                kind: field.kind,
-            }),
-            None => Ok(()),
+        for field in &data_set.fields {
+            let (name, kind) = (|| field.name.clone(), field.kind);
+            match field.extent.check(kind) {
+                Ok(()) => {}
+                Err(ExtentFault::Kind) => {
+                    let field = name();
+                    return Err(ConfigFault::NoFieldType { field, kind });
+                }
+                Err(ExtentFault::Form) => {
+                    return Err(ConfigFault::OtherExtent { field: name() });
+                }
+                Err(ExtentFault::Size) => return Err(ConfigFault::ExtentSize { field: name() }),
+            }
         }
+        Ok(())
     }
 }

@@ -35,7 +35,9 @@ pub(crate) fn layout(group: &Group) -> Option<Box<FixedLayout>> {
     if group.profile != Profile::Fixed {
         return None;
     }
-    let fields = set.fields.iter().map(|field| RawField::scalar(field.kind));
+    let mut lengths = vec![[0]; set.fields.len()];
+    let fields = set.fields.iter().zip(&mut lengths);
+    let fields = fields.map(|(field, length)| field.extent.raw(field.kind, length));
     let fields: Vec<RawField<'_>> = fields.collect();
     let data_set = FixedDataSet {
         header: DataSetMessage {

@@ -11,7 +11,7 @@
 //! interface. Times are ns of one clock, and UTC where a message tells them.
 //!
 //! ```
-//! use rtwire_pubsub::{DataSet, Field, Group, Profile, Publisher, Scalar};
+//! use rtwire_pubsub::{DataSet, Extent, Field, Group, Profile, Publisher, Scalar};
 //! use rtwire_pubsub::publish::{PublisherNode, WriterGroup};
 //! use rtwire_pubsub::subscribe::{ReaderGroup, SubscriberNode};
 //! use rtwire_wire::uadp::{BuiltIn, FieldEncoding};
@@ -37,7 +37,11 @@
 //!         minor_version: 1,
 //!         event: false,
 //!         zeros_are_data: false,
-//!         fields: vec![Field { name: "position".to_owned(), kind: BuiltIn::Int32 }],
+//!         fields: vec![Field {
+//!             name: "position".to_owned(),
+//!             kind: BuiltIn::Int32,
+//!             extent: Extent::Scalar,
+//!         }],
 //!     }],
 //! };
 //! struct Sent(Vec<Vec<u8>>);
@@ -63,10 +67,11 @@
 //! ```
 //!
 //! # Limits
-//! Fields are scalars of at most 8 bytes. Discovery is counted and passed over. One data set in each
-//! group of the fixed profile.
+//! Fields are scalars of at most 8 bytes, texts, bytes, and arrays of scalars; each has a longest value. Null is read as empty. Discovery is
+//! counted and passed over. One data set in each group of the fixed profile.
 
 mod config;
+mod extent;
 mod field;
 mod fixed;
 pub mod publish;
@@ -75,10 +80,13 @@ mod sequence;
 mod state;
 pub mod subscribe;
 pub mod uabinary;
+mod values;
 
 pub use config::{
     ConfigFault, DataSet, Field, Group, MOST_DATA_SETS, Profile, Publisher, publisher_number,
 };
+pub use extent::{Extent, ExtentFault, MOST_FIELD_BYTES, is_bytes};
 pub use field::{Scalar, scalar_bytes};
 pub use sequence::{Order, Sequence};
 pub use state::{Component, State};
+pub use values::{FieldValue, ScalarArray, Values};

@@ -8,7 +8,9 @@ use rtwire_pubsub::security::{
     Algorithm, Key, KeyMaterial, NonceCounter, OpenFault, Opener, Sealer, SecurityMode,
 };
 use rtwire_pubsub::subscribe::{Outcome, Reader, ReaderGroup, SubscriberNode};
-use rtwire_pubsub::{ConfigFault, DataSet, Field, Group, Profile, Publisher, Scalar, State};
+use rtwire_pubsub::{
+    ConfigFault, DataSet, Extent, Field, Group, Profile, Publisher, Scalar, State,
+};
 use rtwire_wire::uadp::{BuiltIn, FieldEncoding};
 use rtwire_wire::{Node, Outbox};
 
@@ -27,6 +29,7 @@ fn data_set(writer: u16, encoding: FieldEncoding, key_frame_count: u32) -> DataS
     let field = |name: &str, kind| Field {
         name: name.to_owned(),
         kind,
+        extent: Extent::Scalar,
     };
     DataSet {
         writer,
@@ -447,6 +450,7 @@ fn a_padded_heartbeat_is_a_sign_of_life_and_never_data() {
     let byte = Field {
         name: "byte".to_owned(),
         kind: BuiltIn::Byte,
+        extent: Extent::Scalar,
     };
     let more = 60 - zeros.len();
     least.data_sets[0].fields.extend(vec![byte; more]);
@@ -570,7 +574,7 @@ fn groups_that_cannot_work_are_refused() {
     ));
     assert!(matches!(
         refused(|g| g.data_sets[0].fields[0].kind = BuiltIn::String),
-        ConfigFault::NoScalar { .. }
+        ConfigFault::OtherExtent { .. }
     ));
     assert!(matches!(
         refused(|g| {
@@ -637,6 +641,7 @@ fn wide(writer: u16, count: usize) -> DataSet {
     let field = |at: usize| Field {
         name: format!("f{at}"),
         kind: BuiltIn::Double,
+        extent: Extent::Scalar,
     };
     DataSet {
         fields: (0..count).map(field).collect(),

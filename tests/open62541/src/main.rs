@@ -1,6 +1,6 @@
 //! A PubSub peer of another make: open62541 as publisher or subscriber, for tests over network namespaces.
 //!
-//! `rtwire-open62541 publish|subscribe URL INTERFACE fixed|dynamic none|sign|sign-and-encrypt`. The library's calls of its
+//! `rtwire-open62541 publish|subscribe URL INTERFACE fixed|dynamic|fixed-long|dynamic-long none|sign|sign-and-encrypt`. The library's calls of its
 //! state callback are printed as `state NUMBER`, its writes of values as `FIELD VALUE`, and `running` once it runs. It runs
 //! until it is ended. For the benchmark: `pace … INTERVAL_NS` publishes by a clock of its own, and `watch … SAMPLES` prints the age
 //! of samples and ends. `ping … SAMPLES FROM` sends messages and measures their round trips, and `pong … 0 FROM` answers those from the
@@ -27,7 +27,8 @@ fn main() {
     let setup = Setup {
         url: url.to_owned(),
         interface: interface.to_owned(),
-        fixed: layout == "fixed",
+        fixed: layout.starts_with("fixed"),
+        long: layout.ends_with("-long"),
         security: match security {
             "sign" => 1,
             "sign-and-encrypt" => 2,

@@ -23,6 +23,8 @@ pub struct Setup {
     pub interface: String,
     /// UADP-Periodic-Fixed; else UADP-Dynamic.
     pub fixed: bool,
+    /// A text and an array are behind the other fields.
+    pub long: bool,
     /// 0 none, 1 sign, 2 sign and encrypt.
     pub security: u8,
     /// The key with token 7: signing, encrypting, nonce.
@@ -35,6 +37,38 @@ const FIELDS: [(&str, u32, u8); 3] = [
     ("down", ua::UA_TYPES_INT64, 8),
     ("same", ua::UA_TYPES_DOUBLE, 11),
 ];
+
+/// The fields with a length of their own: a String of at most 12 bytes, an array of at most 3 Int16.
+const LONG: [(&str, u32, u8); 2] = [
+    ("text", ua::UA_TYPES_STRING, 12),
+    ("list", ua::UA_TYPES_INT16, 4),
+];
+const MOST_BYTES: u32 = 12;
+const MOST_ELEMENTS: u32 = 3;
+
+/// Returns name, type and built-in type of a field.
+const fn described(field: usize) -> (&'static str, u32, u8) {
+    if field < FIELDS.len() {
+        FIELDS[field]
+    } else {
+        LONG[field - FIELDS.len()]
+    }
+}
+
+/// Returns the number of fields.
+const fn fields(setup: &Setup) -> usize {
+    FIELDS.len() + if setup.long { LONG.len() } else { 0 }
+}
+
+/// True for the array.
+const fn is_array(field: usize) -> bool {
+    field == FIELDS.len() + 1
+}
+
+/// Returns the lengths of the array's dimensions, which live as long as the process.
+fn dimensions() -> &'static mut [u32] {
+    vec![MOST_ELEMENTS].leak()
+}
 
 /// The value that a publisher's fields are made of.
 static NUMBER: AtomicI64 = AtomicI64::new(0);
@@ -165,6 +199,19 @@ unsafe extern "C" fn read(
                     data_type(FIELDS[1].1),
                 )
             }
+            3 => {
+                let mut value = text(&format!("text {number}"));
+                ua::UA_Variant_setScalarCopy(place, (&raw mut value).cast(), data_type(LONG[0].1))
+            }
+            4 => {
+                let numbers = [number as i16, -(number as i16), 7];
+                ua::UA_Variant_setArrayCopy(
+                    place,
+                    numbers.as_ptr().cast(),
+                    numbers.len(),
+                    data_type(LONG[1].1),
+                )
+            }
             _ => {
                 let number = 2.5_f64;
                 ua::UA_Variant_setScalarCopy(
@@ -205,10 +252,28 @@ unsafe extern "C" fn write(
             (_, true) => "null".to_owned(),
             (0, _) => data.cast::<i32>().read_unaligned().to_string(),
             (1, _) => data.cast::<i64>().read_unaligned().to_string(),
+            (3, _) => {
+                let text = data.cast::<ua::UA_String>();
+                let bytes = std::slice::from_raw_parts((*text).data, (*text).length);
+                String::from_utf8_lossy(bytes).into_owned()
+            }
+            (4, _) => {
+                // Of RawData the library leaves arrayLength 0: the length is that of the dimension.
+                let value = &(*value).value;
+                let length = match (value.arrayLength, value.arrayDimensionsSize) {
+                    (0, 1) if data as usize > 1 => *value.arrayDimensions as usize,
+                    (length, _) => length,
+                };
+                let numbers = match length {
+                    0 => &[],
+                    _ => std::slice::from_raw_parts(data.cast::<i16>(), length),
+                };
+                format!("{numbers:?}")
+            }
             _ => data.cast::<f64>().read_unaligned().to_string(),
         }
     };
-    say(&format!("{} {shown}", FIELDS[context as usize % 3].0));
+    say(&format!("{} {shown}", described(context as usize).0));
     0
 }
 
@@ -221,15 +286,21 @@ fn variable(server: *mut ua::UA_Server, field: usize) -> ua::UA_NodeId {
         unsafe { ptr::read(&raw const ua::UA_VariableAttributes_default) };
     attributes.accessLevel = 3;
     // SAFETY: the table has this index; the type's identifier is plain numeric data.
-    attributes.dataType = unsafe { ptr::read(&raw const (*data_type(FIELDS[field].1)).typeId) };
+    attributes.dataType = unsafe { ptr::read(&raw const (*data_type(described(field).1)).typeId) };
     attributes.valueRank = -1;
+    if is_array(field) {
+        let lengths = dimensions();
+        attributes.valueRank = 1;
+        attributes.arrayDimensionsSize = lengths.len();
+        attributes.arrayDimensions = lengths.as_mut_ptr();
+    }
     let source = ua::UA_CallbackValueSource {
         read: Some(read),
         write: Some(write),
     };
     let name = ua::UA_QualifiedName {
         namespaceIndex: 1,
-        name: text(&format!("{} {number}", FIELDS[field].0)),
+        name: text(&format!("{} {number}", described(field).0)),
     };
     // SAFETY: the server lives; all arguments are valid for the call; the context is a number, never followed.
     let code = unsafe {
@@ -495,7 +566,7 @@ fn add_writers(opened: Server, setup: &Setup, interval_ms: f64) -> ua::UA_NodeId
         connection,
         policy,
     } = opened;
-    let (network, message, fields) = masks(setup.fixed);
+    let (network, message, encoding) = masks(setup.fixed);
     let mut data_set = zeroed();
     let mut config: ua::UA_PublishedDataSetConfig = zeroed();
     config.publishedDataSetType = ua::UA_PublishedDataSetType::UA_PUBSUB_DATASET_PUBLISHEDITEMS;
@@ -504,7 +575,8 @@ fn add_writers(opened: Server, setup: &Setup, interval_ms: f64) -> ua::UA_NodeId
     let added =
         unsafe { ua::UA_Server_addPublishedDataSet(server, &raw const config, &raw mut data_set) };
     check("add the data set", added.addResult);
-    for (field, (name, ..)) in FIELDS.iter().enumerate() {
+    for field in 0..fields(setup) {
+        let (name, ..) = described(field);
         let mut config: ua::UA_DataSetFieldConfig = zeroed();
         config.dataSetFieldType = ua::UA_DataSetFieldType::UA_PUBSUB_DATASETFIELD_VARIABLE;
         // SAFETY: the type says that this member is in use.
@@ -512,6 +584,9 @@ fn add_writers(opened: Server, setup: &Setup, interval_ms: f64) -> ua::UA_NodeId
         variable_config.fieldNameAlias = text(name);
         variable_config.publishParameters.publishedVariable = variable(server, field);
         variable_config.publishParameters.attributeId = 13;
+        if field >= FIELDS.len() && !is_array(field) {
+            variable_config.maxStringLength = MOST_BYTES;
+        }
         // SAFETY: the server lives; the configuration is copied.
         let added = unsafe {
             ua::UA_Server_addDataSetField(
@@ -560,7 +635,7 @@ fn add_writers(opened: Server, setup: &Setup, interval_ms: f64) -> ua::UA_NodeId
         config.name = text("writer");
         config.dataSetWriterId = WRITER;
         config.keyFrameCount = 1;
-        config.dataSetFieldContentMask = fields;
+        config.dataSetFieldContentMask = encoding;
         let mut settings: ua::UA_UadpDataSetWriterMessageDataType = zeroed();
         settings.dataSetMessageContentMask = message;
         config.messageSettings = wrapped(settings, ua::UA_TYPES_UADPDATASETWRITERMESSAGEDATATYPE);
@@ -591,7 +666,7 @@ fn add_readers(opened: Server, setup: &Setup) {
         connection,
         policy,
     } = opened;
-    let (network, message, fields) = masks(setup.fixed);
+    let (network, message, encoding) = masks(setup.fixed);
     let mut group = zeroed();
     let mut config: ua::UA_ReaderGroupConfig = zeroed();
     config.name = text("group");
@@ -602,15 +677,23 @@ fn add_readers(opened: Server, setup: &Setup) {
     } else {
         ptr::null_mut()
     };
-    let metadata: Vec<ua::UA_FieldMetaData> = FIELDS
-        .iter()
-        .map(|(name, kind, built_in)| {
+    let metadata: Vec<ua::UA_FieldMetaData> = (0..fields(setup))
+        .map(|nth| {
+            let (name, kind, built_in) = described(nth);
             let mut field: ua::UA_FieldMetaData = zeroed();
             field.name = text(name);
-            field.builtInType = *built_in;
+            field.builtInType = built_in;
             // SAFETY: the table has this index; the type's identifier is plain numeric data.
-            field.dataType = unsafe { ptr::read(&raw const (*data_type(*kind)).typeId) };
+            field.dataType = unsafe { ptr::read(&raw const (*data_type(kind)).typeId) };
             field.valueRank = -1;
+            if is_array(nth) {
+                let lengths = dimensions();
+                field.valueRank = 1;
+                field.arrayDimensionsSize = lengths.len();
+                field.arrayDimensions = lengths.as_mut_ptr();
+            } else if nth >= FIELDS.len() {
+                field.maxStringLength = MOST_BYTES;
+            }
             field
         })
         .collect();
@@ -624,7 +707,7 @@ fn add_readers(opened: Server, setup: &Setup) {
     set_publisher(&mut config_of_reader.publisherId, setup.fixed);
     config_of_reader.writerGroupId = WRITER_GROUP;
     config_of_reader.dataSetWriterId = WRITER;
-    config_of_reader.dataSetFieldContentMask = fields;
+    config_of_reader.dataSetFieldContentMask = encoding;
     let metadata: &'static mut [ua::UA_FieldMetaData] = metadata.leak();
     config_of_reader.dataSetMetaData.name = text("data");
     config_of_reader.dataSetMetaData.fieldsSize = metadata.len();
@@ -635,7 +718,7 @@ fn add_readers(opened: Server, setup: &Setup) {
     settings.dataSetMessageContentMask = message;
     config_of_reader.messageSettings =
         wrapped(settings, ua::UA_TYPES_UADPDATASETREADERMESSAGEDATATYPE);
-    let targets: Vec<ua::UA_FieldTargetDataType> = (0..FIELDS.len())
+    let targets: Vec<ua::UA_FieldTargetDataType> = (0..fields(setup))
         .map(|field| {
             let mut target: ua::UA_FieldTargetDataType = zeroed();
             target.attributeId = 13;

@@ -5,7 +5,7 @@ use super::{NAMESPACE_INDEX, Properties, RAW, SOURCE_TIME, VALUE_ATTRIBUTE};
 use crate::StationError;
 use crate::project::{FieldSource, GroupEntry};
 use rtwire_pubsub::uabinary::{Item, Record};
-use rtwire_pubsub::{DataSet, Field, Group};
+use rtwire_pubsub::{DataSet, Extent, Field, Group};
 use rtwire_wire::uadp::{FieldEncoding, Value};
 
 /// Returns a time as the standard's Duration: milliseconds.
@@ -68,17 +68,28 @@ fn meta_data(
         match sources.get(at) {
             None | Some(FieldSource::Program) => {}
             Some(FieldSource::Constant(value)) => properties.add("value", value.value()),
+            Some(FieldSource::Text(text)) => properties.add("value", word(text)),
+            Some(FieldSource::Bytes(bytes) | FieldSource::Elements(bytes)) => {
+                properties.add("value", Value::ByteString(Some(bytes)));
+            }
             Some(FieldSource::Counter) => properties.add("value", word("counter")),
             Some(FieldSource::NegativeCounter) => properties.add("value", word("negative-counter")),
             Some(FieldSource::Time) => properties.add("value", word("time")),
             Some(FieldSource::Sine) => properties.add("value", word("sine")),
         }
+        let (rank, lengths, bytes) = match field.extent {
+            Extent::Scalar => (-1_i32, None, 0),
+            Extent::Bytes(most) => (-1, None, most),
+            Extent::Elements(most) => (1, Some(vec![most.into()]), 0),
+        };
         fields.push(
             record("FieldMetaData")?
                 .with("Name", &field.name[..])
                 .with("BuiltInType", field.kind.id())
                 .with("DataType", Item::node_number(field.kind.id()))
-                .with("ValueRank", -1_i32)
+                .with("ValueRank", rank)
+                .with("ArrayDimensions", Item::List(lengths))
+                .with("MaxStringLength", bytes)
                 .with("DataSetFieldId", field_id(group, set, at, field))
                 .with("Properties", properties.into_item()),
         );

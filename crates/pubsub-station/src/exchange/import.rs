@@ -9,9 +9,16 @@ use crate::project::{
     usual_timeout_ns,
 };
 use rtwire_pubsub::uabinary::{Item, Object, Record, read};
-use rtwire_pubsub::{DataSet, Field, Group, Publisher, Scalar, scalar_bytes};
+use rtwire_pubsub::{
+    DataSet, Extent, Field, Group, MOST_FIELD_BYTES, Publisher, Scalar, ScalarArray, is_bytes,
+    scalar_bytes,
+};
 use rtwire_wire::uadp::{BuiltIn, FieldEncoding, Value};
 use std::path::Path;
+
+/// The room for texts and arrays whose largest length the file does not tell.
+const UNSTATED_BYTES: u32 = 256;
+const UNSTATED_ELEMENTS: u32 = 64;
 
 /// The part of the file to take.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -381,7 +388,7 @@ impl Import<'_> {
     }
 
     fn data_set(
-        &self,
+        &mut self,
         end: &Record,
         meta: Option<&Record>,
     ) -> Result<(DataSet, Vec<FieldSource>), StationError> {
@@ -405,23 +412,21 @@ impl Import<'_> {
         for field in meta.records("Fields") {
             let name = field.text("Name");
             let id = u8::try_from(field.number("BuiltInType")).unwrap_or(0);
-            let kind = BuiltIn::from_id(id).filter(|kind| scalar_bytes(*kind).is_some());
-            let rank = field.get("ValueRank");
-            let Some(kind) = kind.filter(|_| rank == Some(&Item::Int32(-1))) else {
-                let kind = BuiltIn::from_id(id).map_or("no built-in type", BuiltIn::name);
-                let rank = match rank {
-                    Some(Item::Int32(rank)) => *rank,
-                    _ => 0,
-                };
-                let why = format!(
-                    "field `{name}` is {kind} with ValueRank {rank}; fields are scalars of at most 8 bytes (ValueRank -1)"
-                );
-                return Err(refuse(why));
+            let rank = match field.get("ValueRank") {
+                Some(Item::Int32(rank)) => *rank,
+                _ => 0,
             };
-            sources.push(self.source(field, kind).map_err(&refuse)?);
+            let Some(kind) = BuiltIn::from_id(id) else {
+                return Err(refuse(format!("field `{name}` is no built-in type")));
+            };
+            let extent = self
+                .extent(field, kind, rank, encoding)
+                .map_err(|why| refuse(format!("field `{name}`{why}")))?;
+            sources.push(self.source(field, kind, extent).map_err(&refuse)?);
             fields.push(Field {
                 name: name.to_owned(),
                 kind,
+                extent,
             });
         }
         let version = meta.record("ConfigurationVersion");
@@ -440,9 +445,75 @@ impl Import<'_> {
         Ok((set, sources))
     }
 
-    fn source(&self, field: &Record, kind: BuiltIn) -> Result<FieldSource, String> {
-        Ok(match self.property(field, "Properties", "value") {
+    /// Returns the longest value of a field, or the end of a sentence that begins with the field.
+    fn extent(
+        &mut self,
+        field: &Record,
+        kind: BuiltIn,
+        rank: i32,
+        encoding: FieldEncoding,
+    ) -> Result<Extent, String> {
+        let dimensions = field.list("ArrayDimensions");
+        let (extent, unit) = match (is_bytes(kind), scalar_bytes(kind).is_some(), rank) {
+            (_, true, -1) => return Ok(Extent::Scalar),
+            (true, _, -1) => (
+                Extent::Bytes(small(field.number("MaxStringLength"))),
+                "bytes",
+            ),
+            (_, true, 1) => {
+                let most = match dimensions {
+                    [Item::UInt32(most)] => *most,
+                    _ => 0,
+                };
+                (Extent::Elements(most), "elements")
+            }
+            _ => {
+                return Err(format!(
+                    " is {kind} with ValueRank {rank}; fields are scalars of at most 8 bytes, String, ByteString, and arrays of scalars (ValueRank -1 or 1)"
+                ));
+            }
+        };
+        let extent = match extent {
+            Extent::Bytes(0) | Extent::Elements(0) if encoding == FieldEncoding::RawData => {
+                return Err(format!(
+                    " has no largest number of {unit}, and RawData has the same length in every message"
+                ));
+            }
+            Extent::Bytes(0) => Extent::Bytes(UNSTATED_BYTES),
+            Extent::Elements(0) => Extent::Elements(UNSTATED_ELEMENTS),
+            stated => {
+                let too_long = |_| format!(" has more than {MOST_FIELD_BYTES} bytes");
+                stated.check(kind).map_err(too_long)?;
+                return Ok(stated);
+            }
+        };
+        let most = match extent {
+            Extent::Elements(most) | Extent::Bytes(most) => most,
+            Extent::Scalar => 0,
+        };
+        let name = field.text("Name");
+        self.notes.push(format!(
+            "field `{name}`: no largest number of {unit} is told; {most} are reserved"
+        ));
+        Ok(extent)
+    }
+
+    fn source(&self, field: &Record, kind: BuiltIn, extent: Extent) -> Result<FieldSource, String> {
+        let value = self.property(field, "Properties", "value");
+        Ok(match value {
             None => FieldSource::Program,
+            Some(Value::String(Some(text))) if kind == BuiltIn::String => {
+                FieldSource::Text(text.to_owned())
+            }
+            Some(Value::ByteString(Some(bytes))) if kind == BuiltIn::ByteString => {
+                FieldSource::Bytes(bytes.to_vec())
+            }
+            Some(Value::ByteString(Some(bytes)))
+                if matches!(extent, Extent::Elements(_))
+                    && ScalarArray::of_octets(kind, bytes).is_some() =>
+            {
+                FieldSource::Elements(bytes.to_vec())
+            }
             Some(Value::String(Some("counter"))) => FieldSource::Counter,
             Some(Value::String(Some("negative-counter"))) => FieldSource::NegativeCounter,
             Some(Value::String(Some("time"))) => FieldSource::Time,

@@ -3,7 +3,7 @@
 use crate::project::{FieldSource, GroupEntry, Project, RealTime, Transport};
 use core::fmt::Write as _;
 use rtwire_pubsub::security::SecurityMode;
-use rtwire_pubsub::{Profile, Publisher, Scalar};
+use rtwire_pubsub::{Extent, FieldValue, Profile, Publisher, Scalar, ScalarArray};
 use rtwire_wire::uadp::{BuiltIn, FieldEncoding};
 use std::path::Path;
 
@@ -41,6 +41,12 @@ fn scalar(value: Scalar) -> String {
         BuiltIn::Float | BuiltIn::Double => format!("{:?}", value.float()),
         _ => value.to_string(),
     }
+}
+
+fn list(kind: BuiltIn, octets: &[u8]) -> String {
+    let array = ScalarArray::of_octets(kind, octets);
+    let elements = array.into_iter().flat_map(ScalarArray::iter);
+    format!("[{}]", elements.map(scalar).collect::<Vec<_>>().join(", "))
 }
 
 struct Lines(String);
@@ -182,7 +188,18 @@ fn group(out: &mut Lines, entry: &GroupEntry, folder: &Path) {
             out.table("[[writer-group.data-set.field]]");
             out.key("name", quoted(&field.name));
             out.key("type", quoted(field.kind.name()));
+            match field.extent {
+                Extent::Scalar => {}
+                Extent::Bytes(most) => out.key("max-bytes", most),
+                Extent::Elements(most) => out.key("max-elements", most),
+            }
             match source {
+                FieldSource::Text(text) => out.key("value", quoted(text)),
+                FieldSource::Bytes(bytes) => {
+                    let value = FieldValue::Bytes(bytes);
+                    out.key("value", format!("\"{value}\""));
+                }
+                FieldSource::Elements(octets) => out.key("value", list(field.kind, octets)),
                 FieldSource::Program => {}
                 FieldSource::Constant(value) => out.key("value", scalar(*value)),
                 FieldSource::Counter => out.key("value", "\"counter\""),

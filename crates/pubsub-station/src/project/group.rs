@@ -1,14 +1,15 @@
 //! The tables `[[writer-group]]`, their data sets and fields.
 
 use super::connection::{Read, Transport};
+use super::field::{FieldSource, field};
 use super::stream::Streams;
 use core::ops::Range;
 use rtwire_describe::project_file::{Findings, Keys, short};
 use rtwire_pubsub::publish::{WriterGroup, longest_message_bytes};
 use rtwire_pubsub::security::SecurityMode;
-use rtwire_pubsub::{DataSet, Field, Group, Profile, Scalar, scalar_bytes};
+use rtwire_pubsub::{DataSet, Field, Group, Profile};
 use rtwire_wire::MacAddress;
-use rtwire_wire::uadp::{BuiltIn, FieldEncoding};
+use rtwire_wire::uadp::FieldEncoding;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
@@ -44,23 +45,6 @@ pub struct SecurityFiles {
     pub nonces: PathBuf,
     /// True where a subscriber accepts publishers that repeat their nonce.
     pub accept_repeated_nonces: bool,
-}
-
-/// The source of a field's value at the publisher.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum FieldSource {
-    /// A program, or a memory-mapped image.
-    Program,
-    /// Always the same.
-    Constant(Scalar),
-    /// The number of the cycle.
-    Counter,
-    /// The number of the cycle, below zero.
-    NegativeCounter,
-    /// The time of the sample, ns of CLOCK_TAI.
-    Time,
-    /// One period of a sine in 256 cycles, from -100 to 100.
-    Sine,
 }
 
 /// Returns the receive timeout of a group that states none, ns.
@@ -384,82 +368,4 @@ fn data_set(
         fields,
     };
     Some((set, sources))
-}
-
-fn field(
-    table: &DeTable<'_>,
-    span: Range<usize>,
-    findings: &mut Findings<'_>,
-) -> Option<(Field, FieldSource)> {
-    let mut keys = Keys::new(table, "[[writer-group.data-set.field]]", span, findings);
-    let name = keys.text("name").map(|(text, _)| text.to_owned());
-    let words: Vec<&'static str> = BuiltIn::ALL
-        .into_iter()
-        .filter(|kind| scalar_bytes(*kind).is_some())
-        .map(BuiltIn::name)
-        .collect();
-    let kind = keys.choice("type", &words);
-    let kind = kind.and_then(|name| BuiltIn::ALL.into_iter().find(|kind| kind.name() == name));
-    let source = source(&mut keys, kind);
-    for key in ["name", "type"] {
-        if !table.contains_key(key) {
-            keys.missing(key);
-        }
-    }
-    keys.finish();
-    Some((
-        Field {
-            name: name?,
-            kind: kind?,
-        },
-        source,
-    ))
-}
-
-fn source(keys: &mut Keys<'_, '_, '_>, kind: Option<BuiltIn>) -> FieldSource {
-    let Some(value) = keys.get("value") else {
-        return FieldSource::Program;
-    };
-    let kind = kind.unwrap_or(BuiltIn::UInt64);
-    let constant = match value.get_ref() {
-        DeValue::Boolean(truth) => Some(Scalar::of_number(kind, i64::from(*truth))),
-        DeValue::Integer(number) => {
-            let text = number.as_str().replace('_', "");
-            i64::from_str_radix(&text, number.radix())
-                .ok()
-                .map(|number| Scalar::of_number(kind, number))
-                .filter(|scalar| {
-                    scalar.kind() == BuiltIn::Boolean
-                        || scalar.to_string() == text
-                        || number.radix() != 10
-                })
-        }
-        DeValue::Float(number) => number
-            .as_str()
-            .parse()
-            .ok()
-            .filter(|_| matches!(kind, BuiltIn::Float | BuiltIn::Double))
-            .map(|number| Scalar::of_float(kind, number)),
-        DeValue::String(_) => {
-            let words = ["program", "counter", "negative-counter", "time", "sine"];
-            return match keys.choice("value", &words) {
-                Some("counter") => FieldSource::Counter,
-                Some("negative-counter") => FieldSource::NegativeCounter,
-                Some("time") => FieldSource::Time,
-                Some("sine") => FieldSource::Sine,
-                _ => FieldSource::Program,
-            };
-        }
-        _ => None,
-    };
-    match constant {
-        Some(scalar) => FieldSource::Constant(scalar),
-        None => {
-            let message = format!("`value` is no {kind}, and none of the generators");
-            let help = "write a number of the type, \"counter\", \"negative-counter\", \"time\", \"sine\" or \"program\"";
-            keys.findings
-                .at(&value.span(), message, Some(help.to_owned()));
-            FieldSource::Program
-        }
-    }
 }

@@ -1,12 +1,14 @@
 //! The project file: one connection and its groups, the same file for the publisher and its subscribers.
 
 mod connection;
+mod field;
 mod group;
 mod stream;
 
 pub use connection::{Connection, RealTime, Transport};
+pub use field::FieldSource;
 pub(crate) use group::usual_timeout_ns;
-pub use group::{FieldSource, GroupEntry, SecurityFiles};
+pub use group::{GroupEntry, SecurityFiles};
 pub use stream::{PlanPlace, StreamEnd};
 
 use crate::StationError;

@@ -8,6 +8,7 @@ use crate::field::Scalar;
 use crate::fixed;
 use crate::security::{SECURITY_HEADER_BYTES, Sealer};
 use crate::state::{Component, State};
+use crate::values::{FieldValue, Values};
 use rtwire_wire::uadp::{DateTime, FixedLayout};
 
 /// The longest message behind the Ethernet header.
@@ -40,8 +41,8 @@ pub struct WriterCounters {
 #[derive(Debug)]
 struct Writer {
     component: Component,
-    values: Vec<Scalar>,
-    sent: Vec<Scalar>,
+    values: Values,
+    sent: Values,
     changed: Vec<bool>,
     sequence: u16,
     /// Messages until the next key frame.
@@ -69,6 +70,7 @@ pub fn longest_message_bytes(group: &Group) -> Result<usize, ConfigFault> {
         let kinds: Vec<Option<Kind>> = kinds.collect();
         for writer in &mut group.writers {
             writer.changed.fill(true);
+            writer.values.fill(true);
         }
         let bytes = group.write(&kinds, 0).map_or(MOST_BYTES, |(_, end)| end);
         longest = longest.max(bytes);
@@ -116,12 +118,13 @@ impl WriterGroup {
             return Err(ConfigFault::NoKeys { group: config.name });
         }
         let fields = config.data_sets.iter().map(|set| set.fields.len()).max();
+        let raw_bytes = config.data_sets.iter().map(DataSet::raw_bytes).max();
         let mut buffer = vec![0; prefix.len() + MOST_BYTES];
         buffer[..prefix.len()].copy_from_slice(prefix);
         let writers = config.data_sets.iter().map(Writer::new).collect();
         let mut this = Self {
             ids: Vec::with_capacity(config.data_sets.len()),
-            scratch: Scratch::with_room(fields.unwrap_or(0)),
+            scratch: Scratch::with_room(fields.unwrap_or(0), raw_bytes.unwrap_or(0)),
             component: Component::new(State::Operational),
             writers,
             buffer,
@@ -136,9 +139,11 @@ impl WriterGroup {
             last_fault: None,
             config,
         };
-        // The longest message is the first one: all writers' key frames.
+        // The longest message is one of all writers' key frames, with each text and array as long as it can be.
         let kinds = this.first_kinds();
+        this.fill(true);
         let Err(_) = this.write(&kinds[..this.writers.len()], 0) else {
+            this.fill(false);
             return Ok(this);
         };
         let most = match this.config.profile {
@@ -152,6 +157,7 @@ impl WriterGroup {
                 .into_iter()
                 .all(|nth| this.write_whole(nth, kinds[nth], 0).is_ok())
             {
+                this.fill(false);
                 return Ok(this);
             }
         }
@@ -160,7 +166,7 @@ impl WriterGroup {
                 .config
                 .data_sets
                 .iter()
-                .map(|set| 16 + 20 * set.fields.len())
+                .map(|set| 16 + 12 * set.fields.len() + set.raw_bytes())
                 .sum(),
             group: this.config.name,
             most,
@@ -171,6 +177,12 @@ impl WriterGroup {
     #[must_use]
     pub fn has_chunks(&self) -> bool {
         !self.whole.is_empty()
+    }
+
+    /// Makes each text and array as long as it can be, or empty.
+    fn fill(&mut self, full: bool) {
+        let writers = self.writers.iter_mut();
+        writers.for_each(|writer| writer.values.fill(full));
     }
 
     fn first_kinds(&self) -> [Option<Kind>; MOST_DATA_SETS] {
@@ -240,17 +252,17 @@ impl WriterGroup {
         }
     }
 
-    /// Sets a field. A value of another type, or of no field, changes nothing and returns false.
+    /// Sets a scalar. A value of another type, or of no field, changes nothing and returns false.
     #[inline]
     pub fn set(&mut self, writer: usize, field: usize, value: Scalar) -> bool {
-        let place = self.writers.get_mut(writer);
-        match place.and_then(|writer| writer.values.get_mut(field)) {
-            Some(place) if place.kind() == value.kind() => {
-                *place = value;
-                true
-            }
-            _ => false,
-        }
+        let writer = self.writers.get_mut(writer);
+        writer.is_some_and(|writer| writer.values.set_scalar(field, value))
+    }
+
+    /// Sets a field of any type. A value of another type, of no field, or longer than its field, changes nothing and returns false.
+    pub fn set_value(&mut self, writer: usize, field: usize, value: FieldValue<'_>) -> bool {
+        let writer = self.writers.get_mut(writer);
+        writer.is_some_and(|writer| writer.values.set(field, value))
     }
 
     /// Raises the event of a data set: its values are sent once, with the next message. Returns false where it is no event.
@@ -269,10 +281,23 @@ impl WriterGroup {
         }
     }
 
-    /// Returns a field's value.
+    /// Returns the value of a field that is a scalar.
     #[must_use]
     pub fn get(&self, writer: usize, field: usize) -> Option<Scalar> {
-        self.writers.get(writer)?.values.get(field).copied()
+        self.writers.get(writer)?.values.get(field)?.scalar()
+    }
+
+    /// Returns a writer's values.
+    #[must_use]
+    pub fn values(&self, writer: usize) -> Option<&Values> {
+        self.writers.get(writer).map(|writer| &writer.values)
+    }
+
+    /// Returns a writer's values, to be set.
+    pub fn values_mut(&mut self, writer: usize) -> Option<&mut Values> {
+        self.writers
+            .get_mut(writer)
+            .map(|writer| &mut writer.values)
     }
 
     pub(super) fn begin_at(&mut self, now_ns: u64) {
@@ -456,11 +481,15 @@ impl WriterGroup {
         layout.start(message).ok()?;
         layout.set_sequence(message, self.sequence);
         layout.set_data_set_sequence(message, 0, writer.sequence);
-        for (place, value) in layout.places(0).iter().zip(values) {
-            let bits = value.bits().to_le_bytes();
-            let place = place.of_mut(message)?;
-            let bytes = place.len();
-            place.copy_from_slice(bits.get(..bytes)?);
+        for (field, (place, value)) in layout.places(0).iter().zip(values.words()).enumerate() {
+            let own = place.of_mut(message)?;
+            if place.scalar {
+                let bits = value.bits().to_le_bytes();
+                let bytes = own.len();
+                own.copy_from_slice(bits.get(..bytes)?);
+            } else {
+                values.emit_raw(field, own).ok()?;
+            }
         }
         let security = match self.config.security.is_secured() {
             true => SECURITY_HEADER_BYTES,
@@ -486,11 +515,7 @@ impl Writer {
     }
 
     fn new(set: &DataSet) -> Self {
-        let values: Vec<Scalar> = set
-            .fields
-            .iter()
-            .map(|field| Scalar::from_bits(field.kind, 0))
-            .collect();
+        let values = Values::new(&set.fields);
         Self {
             component: Component::new(State::Operational),
             sent: values.clone(),
@@ -519,8 +544,8 @@ impl Writer {
             return Some(Kind::Key);
         }
         let mut any = false;
-        for ((changed, value), sent) in self.changed.iter_mut().zip(&self.values).zip(&self.sent) {
-            *changed = value != sent;
+        for (field, changed) in self.changed.iter_mut().enumerate() {
+            *changed = self.values.differs(&self.sent, field);
             any |= *changed;
         }
         self.until_key -= 1;
@@ -535,7 +560,7 @@ impl Writer {
         self.sent_ns = now_ns;
         if kind != Kind::KeepAlive {
             self.sequence = self.sequence.wrapping_add(1);
-            self.sent.copy_from_slice(&self.values);
+            self.sent.copy_from(&self.values);
         }
         if kind == Kind::Event {
             self.raised = false;

@@ -1,9 +1,10 @@
 //! The bytes of a message that is emitted each time.
 
 use crate::config::{DataSet, Group, Profile};
-use crate::field::{Scalar, scalar_bytes};
+use crate::field::Scalar;
 use crate::fixed;
 use crate::security::{SECURITY_HEADER_BYTES, SIGNATURE_BYTES};
+use crate::values::Values;
 use rtwire_wire::uadp::{
     Content, DataSetMessage, DataValue, DateTime, DeltaFields, FieldEncoding, Fields, UadpError,
     Variant,
@@ -43,7 +44,7 @@ pub(super) struct Part<'a> {
     pub(super) data_set: &'a DataSet,
     pub(super) kind: Kind,
     pub(super) sequence: u16,
-    pub(super) values: &'a [Scalar],
+    pub(super) values: &'a Values,
     pub(super) changed: &'a [bool],
 }
 
@@ -58,13 +59,14 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    pub(super) fn with_room(fields: usize) -> Self {
+    /// Reserves room for data sets of at most `fields` fields and `raw_bytes` bytes of RawData.
+    pub(super) fn with_room(fields: usize, raw_bytes: usize) -> Self {
         Self {
             variants: Vec::with_capacity(fields),
             data_values: Vec::with_capacity(fields),
             variant_deltas: Vec::with_capacity(fields),
             value_deltas: Vec::with_capacity(fields),
-            raw: Vec::with_capacity(8 * fields),
+            raw: Vec::with_capacity(raw_bytes),
         }
     }
 }
@@ -111,16 +113,32 @@ pub(super) fn data_set(
         ..DataValue::default()
     };
     let changed = || {
-        let all = part.values.iter().zip(part.changed).enumerate();
+        let all = part.values.words().iter().zip(part.changed).enumerate();
         all.filter(|(_, (_, changed))| **changed)
             .map(|(at, (value, _))| (u16::try_from(at).unwrap_or(u16::MAX), value))
     };
+    // Texts and arrays are written behind the header, one after the other: each borrows its own room.
+    let one_by_one = !part.values.all_scalars() && part.data_set.encoding != FieldEncoding::RawData;
     let content = match (part.kind, part.data_set.encoding) {
+        (Kind::Event, _) if one_by_one => Content::Event(Fields::variants(&[])),
+        (Kind::Key, FieldEncoding::Variant) if one_by_one => {
+            Content::KeyFrame(Fields::variants(&[]))
+        }
+        (Kind::Key, FieldEncoding::DataValue) if one_by_one => {
+            Content::KeyFrame(Fields::data_values(&[]))
+        }
+        (Kind::Delta, FieldEncoding::Variant) if one_by_one => {
+            Content::DeltaFrame(DeltaFields::variants(&[]))
+        }
+        (Kind::Delta, FieldEncoding::DataValue) if one_by_one => {
+            Content::DeltaFrame(DeltaFields::data_values(&[]))
+        }
         (Kind::KeepAlive, encoding) => Content::KeepAlive(encoding),
         (Kind::Event, _) | (Kind::Key, FieldEncoding::Variant) => {
             scratch.variants.clear();
             let fields = part
                 .values
+                .words()
                 .iter()
                 .map(|value| Variant::Scalar(value.value()));
             scratch.variants.extend(fields);
@@ -131,12 +149,12 @@ pub(super) fn data_set(
             }
         }
         (_, FieldEncoding::RawData) => {
-            scratch.raw.clear();
-            for value in part.values {
-                let bytes = scalar_bytes(value.kind()).unwrap_or(0);
-                scratch
-                    .raw
-                    .extend_from_slice(&value.bits().to_le_bytes()[..bytes]);
+            // Within what was reserved.
+            scratch.raw.resize(part.data_set.raw_bytes(), 0);
+            let mut end = 0;
+            for field in 0..part.values.len() {
+                let place = scratch.raw.get_mut(end..).unwrap_or_default();
+                end += part.values.emit_raw(field, place)?;
             }
             Content::RawData(&scratch.raw)
         }
@@ -144,7 +162,7 @@ pub(super) fn data_set(
             scratch.data_values.clear();
             scratch
                 .data_values
-                .extend(part.values.iter().map(data_value));
+                .extend(part.values.words().iter().map(data_value));
             Content::KeyFrame(Fields::data_values(&scratch.data_values))
         }
         (Kind::Delta, FieldEncoding::Variant) => {
@@ -161,7 +179,7 @@ pub(super) fn data_set(
             Content::DeltaFrame(DeltaFields::data_values(&scratch.value_deltas))
         }
     };
-    DataSetMessage {
+    let message = DataSetMessage {
         valid: true,
         sequence: Some(part.sequence),
         timestamp: (!fixed).then_some(time),
@@ -169,6 +187,53 @@ pub(super) fn data_set(
         minor_version: (!fixed).then_some(part.data_set.minor_version),
         content,
         ..DataSetMessage::default()
+    };
+    let bytes = message.emit(out)?;
+    match one_by_one && part.kind != Kind::KeepAlive {
+        true => fields(part, time, bytes, out),
+        false => Ok(bytes),
     }
-    .emit(out)
+}
+
+/// Writes fields one by one behind a DataSetMessage of `bytes` bytes, which ends with a FieldCount of 0. Returns the bytes of all.
+fn fields(
+    part: &Part<'_>,
+    time: DateTime,
+    bytes: usize,
+    out: &mut [u8],
+) -> Result<usize, UadpError> {
+    let delta = part.kind == Kind::Delta;
+    let mut end = bytes;
+    let mut count: u16 = 0;
+    for field in 0..part.values.len() {
+        if delta && !part.changed.get(field).is_some_and(|changed| *changed) {
+            continue;
+        }
+        count = count.saturating_add(1);
+        if delta {
+            let index = u16::try_from(field).unwrap_or(u16::MAX).to_le_bytes();
+            let fit = out.len();
+            let place = out.get_mut(end..end + 2).ok_or(UadpError::TooLong {
+                needed: end + 2,
+                fit,
+            })?;
+            place.copy_from_slice(&index);
+            end += 2;
+        }
+        let place = out.get_mut(end..).unwrap_or_default();
+        let value = part.values.variant(field);
+        end += match part.data_set.encoding {
+            FieldEncoding::DataValue => DataValue {
+                value: Some(value),
+                source_time: Some(time),
+                ..DataValue::default()
+            }
+            .emit(place)?,
+            _ => value.emit(place)?,
+        };
+    }
+    if let Some(place) = out.get_mut(bytes - 2..bytes) {
+        place.copy_from_slice(&count.to_le_bytes());
+    }
+    Ok(end)
 }

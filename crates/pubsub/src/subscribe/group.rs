@@ -163,14 +163,17 @@ impl ReaderGroup {
         let padding = padding.of_layout(message.len(), layout.octets())?;
         let found = layout.check(message, padding).ok()?;
         let reader = self.readers.first_mut()?;
-        self.counters.messages += 1;
         let state = self.component.state();
-        Some(
-            match reader.take_fixed(&found, layout.places(0), state, now_ns) {
-                Verdict::Taken => Outcome::Taken,
-                Verdict::Passed | Verdict::Malformed => Outcome::Passed,
-            },
-        )
+        let verdict = reader.take_fixed(&found, layout.places(0), state, now_ns);
+        if verdict == Verdict::Malformed {
+            self.counters.malformed += 1;
+            return Some(Outcome::Malformed);
+        }
+        self.counters.messages += 1;
+        Some(match verdict {
+            Verdict::Taken => Outcome::Taken,
+            Verdict::Passed | Verdict::Malformed => Outcome::Passed,
+        })
     }
 
     /// Takes a message.

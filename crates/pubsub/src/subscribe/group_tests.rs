@@ -1,7 +1,7 @@
 //! The fixed layout takes nothing that the parser would not take, and the same values.
 
 use super::*;
-use crate::{DataSet, Field, Publisher};
+use crate::{DataSet, Extent, Field, Publisher};
 use proptest::prelude::*;
 use rtwire_wire::uadp::{BuiltIn, FieldEncoding};
 
@@ -9,6 +9,7 @@ fn config(fields: usize, zeros_are_data: bool) -> Group {
     let field = |at: usize| Field {
         name: format!("f{at}"),
         kind: [BuiltIn::Int32, BuiltIn::Boolean, BuiltIn::Double][at % 3],
+        extent: Extent::Scalar,
     };
     Group {
         name: "g".to_owned(),

@@ -5,9 +5,8 @@ use crate::config::DataSet;
 use crate::field::{Scalar, scalar_bytes};
 use crate::sequence::{Order, Sequence};
 use crate::state::{Component, State};
-use rtwire_wire::uadp::{
-    self, Content, DataSetMessage, DateTime, Field, FieldPlace, FixedMessage, Value, Variant,
-};
+use crate::values::Values;
+use rtwire_wire::uadp::{self, Content, DataSetMessage, DateTime, FieldPlace, FixedMessage};
 
 /// The counters of a reader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
@@ -117,8 +116,8 @@ pub struct Reader {
     timeout_ns: u64,
     deadline_ns: Option<u64>,
     sequence: Sequence,
-    values: Vec<Scalar>,
-    incoming: Vec<Scalar>,
+    values: Values,
+    incoming: Values,
     complete: bool,
     arrived_ns: u64,
     time: Option<DateTime>,
@@ -130,11 +129,7 @@ pub struct Reader {
 
 impl Reader {
     pub(super) fn new(data_set: DataSet, timeout_ns: u64) -> Self {
-        let values: Vec<Scalar> = data_set
-            .fields
-            .iter()
-            .map(|field| Scalar::from_bits(field.kind, 0))
-            .collect();
+        let values = Values::new(&data_set.fields);
         Self {
             incoming: values.clone(),
             values,
@@ -170,10 +165,17 @@ impl Reader {
         self.counters
     }
 
-    /// The newest values in the order of the fields; `None` before the first key frame.
+    /// The newest values in the order of the fields; `None` before the first key frame. A text or an array has the number of its bytes or
+    /// elements here, and its value in [`all`](Self::all).
     #[must_use]
     pub fn values(&self) -> Option<&[Scalar]> {
-        self.complete.then_some(&self.values[..])
+        self.complete.then_some(self.values.words())
+    }
+
+    /// The newest values with texts and arrays; `None` before the first key frame.
+    #[must_use]
+    pub fn all(&self) -> Option<&Values> {
+        self.complete.then_some(&self.values)
     }
 
     /// The arrival of the newest values, ns.
@@ -298,11 +300,24 @@ impl Reader {
         if matches!(self.component.state(), State::Disabled | State::Paused) {
             return Verdict::Passed;
         }
-        for (value, place) in self.incoming.iter_mut().zip(places) {
-            let own = place.of(message.bytes()).unwrap_or_default();
-            let mut bits = [0; 8];
-            bits.iter_mut().zip(own).for_each(|(to, from)| *to = *from);
-            *value = Scalar::from_bits(value.kind(), u64::from_le_bytes(bits));
+        if let Some(scalars) = self.incoming.scalars_mut() {
+            for (value, place) in scalars.iter_mut().zip(places) {
+                let own = place.of(message.bytes()).unwrap_or_default();
+                let mut bits = [0; 8];
+                bits.iter_mut().zip(own).for_each(|(to, from)| *to = *from);
+                *value = Scalar::from_bits(value.kind(), u64::from_le_bytes(bits));
+            }
+        } else {
+            self.incoming.copy_from(&self.values);
+            let mut fields = places.iter().enumerate();
+            let valid = fields.all(|(field, place)| {
+                let own = place.of(message.bytes()).unwrap_or_default();
+                self.incoming.take_raw(field, own) == Some(own.len())
+            });
+            if !valid {
+                self.counters.malformed += 1;
+                return Verdict::Malformed;
+            }
         }
         let number = message.data_set_sequence(0).or(message.sequence());
         self.accept(Frame::Key, number, None, above, now_ns)
@@ -393,25 +408,20 @@ impl Reader {
 
     /// Reads fields into `incoming`.
     fn decode(&mut self, content: &Content<'_>, padding: Padding) -> Result<Frame, Verdict> {
-        self.incoming.copy_from_slice(&self.values);
+        self.incoming.copy_from(&self.values);
         let read = match content {
             Content::RawData(bytes) => return self.decode_raw(bytes, padding).map(|()| Frame::Key),
             Content::KeyFrame(fields) | Content::Event(fields)
                 if fields.len() == self.values.len() =>
             {
                 let event = matches!(content, Content::Event(_));
-                let mut places = self.incoming.iter_mut();
-                let fits = fields
-                    .iter()
-                    .all(|field| places.next().is_some_and(|at| put(at, &field)));
+                let mut all = fields.iter().enumerate();
+                let fits = all.all(|(at, field)| self.incoming.put(at, field.value()));
                 fits.then_some(if event { Frame::Event } else { Frame::Key })
             }
             Content::DeltaFrame(fields) => fields
                 .without_fill()
-                .all(|(at, field)| {
-                    let place = self.incoming.get_mut(usize::from(at));
-                    place.is_some_and(|at| put(at, &field))
-                })
+                .all(|(at, field)| self.incoming.put(usize::from(at), field.value()))
                 .then_some(Frame::Delta),
             _ => None,
         };
@@ -424,16 +434,26 @@ impl Reader {
     fn decode_raw(&mut self, bytes: &[u8], padding: Padding) -> Result<(), Verdict> {
         let mut rest = bytes;
         let mut whole = true;
-        for place in &mut self.incoming {
-            let length = scalar_bytes(place.kind()).unwrap_or(0);
-            let Some((own, behind)) = rest.split_at_checked(length) else {
-                whole = false;
-                break;
-            };
-            rest = behind;
-            let mut bits = [0; 8];
-            bits[..length].copy_from_slice(own);
-            *place = Scalar::from_bits(place.kind(), u64::from_le_bytes(bits));
+        if let Some(scalars) = self.incoming.scalars_mut() {
+            for place in scalars {
+                let length = scalar_bytes(place.kind()).unwrap_or(0);
+                let Some((own, behind)) = rest.split_at_checked(length) else {
+                    whole = false;
+                    break;
+                };
+                rest = behind;
+                let mut bits = [0; 8];
+                bits[..length].copy_from_slice(own);
+                *place = Scalar::from_bits(place.kind(), u64::from_le_bytes(bits));
+            }
+        } else {
+            for field in 0..self.incoming.len() {
+                let Some(own) = self.incoming.take_raw(field, rest) else {
+                    whole = false;
+                    break;
+                };
+                rest = rest.get(own..).unwrap_or_default();
+            }
         }
         // Only the padding of a short frame may follow.
         if whole && padding.permits(rest) {
@@ -441,21 +461,5 @@ impl Reader {
         }
         self.counters.malformed += 1;
         Err(Verdict::Malformed)
-    }
-}
-
-/// Puts a field into its place. Returns false where its type is another one; a field without a value changes nothing.
-fn put(place: &mut Scalar, field: &Field<'_>) -> bool {
-    let value: Value<'_> = match field.value() {
-        None | Some(Variant::Null) => return true,
-        Some(Variant::Scalar(value)) => value,
-        Some(Variant::Array(_)) => return false,
-    };
-    match Scalar::of_value(&value) {
-        Some(scalar) if scalar.kind() == place.kind() => {
-            *place = scalar;
-            true
-        }
-        _ => false,
     }
 }

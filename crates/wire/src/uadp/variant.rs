@@ -41,6 +41,20 @@ impl<'a> Array<'a> {
         }
     }
 
+    /// Returns an array of one dimension from its octets on the wire; `None` for types without a fixed length. Octets of an element that
+    /// is not whole are left out.
+    #[must_use]
+    pub fn of_octets(kind: BuiltIn, octets: &'a [u8]) -> Option<Self> {
+        let each = kind.octets()?;
+        let count = octets.len() / each;
+        let octets = octets.get(..count * each)?;
+        Some(Self {
+            kind,
+            elements: Some(Elements::encoded(octets, count)),
+            dimensions: None,
+        })
+    }
+
     /// Returns the number of elements.
     #[must_use]
     pub fn len(&self) -> usize {
