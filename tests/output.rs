@@ -243,6 +243,8 @@ impl World {
             ]),
             "pubsub export" => Case::Silent,
             "pubsub import" => prints(&[&self.configuration()]),
+            // It prints a project as `pubsub import` does: `tests/pubsub_command.rs`.
+            "pubsub discover" => Case::Own,
             // Nobody publishes.
             "subscribe" => {
                 let file = self.at("pubsub.toml");
@@ -554,8 +556,8 @@ fn file_of(world: &World, place: &str) -> File {
         "lab --report" | "run --evidence" => File::Own,
         // A folder of files: `tests/export_command.rs`.
         "export --into" => File::Own,
-        // Folders of memory-mapped files: `tests/pubsub_command.rs`.
-        "publish --images" | "subscribe --images" => File::Own,
+        // Folders of memory-mapped files, and the answer of a publisher: `tests/pubsub_command.rs`.
+        "publish --images" | "subscribe --images" | "pubsub discover --output" => File::Own,
         "plan --keep"
         | "plan --diff"
         | "run --plan"

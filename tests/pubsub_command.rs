@@ -215,6 +215,46 @@ fn texts_and_arrays_go_from_image_to_image_in_both_layouts() {
 }
 
 #[test]
+fn a_subscriber_learns_from_a_publisher_what_it_sends() {
+    require!(root, program "ip");
+    let pair = NetnsPair::new();
+    let folder = Folder::new();
+    let discovered = folder.path("discovered.toml");
+    let ask = |address: &str, id: &str, duration: &str| {
+        let output = std::process::Command::new("ip")
+            .args(["netns", "exec", &pair.b.namespace, BINARY, "pubsub"])
+            .args(["discover", address, "--interface", &pair.b.interface])
+            .args(["--publisher-id", id, "--duration", duration, "--output"])
+            .arg(&discovered)
+            .output()
+            .unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        (output.status.code(), told)
+    };
+    let own = "discovery = \"01-00-5E-00-00-09\"\n";
+    let text = project(&format!("{ETHERNET}{own}"), DYNAMIC, "") + LONG;
+    let file = folder.write("project.toml", &text);
+    let publisher = start(&pair.a, "publish", &file, &["--json"]);
+    let (code, told) = ask("01-00-5E-00-00-09", "2234", "20s");
+    assert_eq!(code, Some(0), "{told}");
+    // Messages go to another address than probes.
+    let learned = std::fs::read_to_string(&discovered).unwrap();
+    assert!(!learned.contains("value ="), "{learned}");
+    let learned = learned.replace("01-00-5E-00-00-09", "01-00-5E-7F-00-01");
+    let learned = folder.write("learned.toml", &learned);
+    let arguments = ["--messages", "5", "--duration", "60s", "--values", "--json"];
+    let mut subscriber = start(&pair.b, "subscribe", &learned, &arguments);
+    let line = subscriber.until("up = ");
+    assert!(line.contains("same = 2.5"), "{line}");
+    assert!(line.contains("list = [-1, 2]"), "{line}");
+    assert_eq!(subscriber.end().0, Some(0));
+    let (code, told) = ask("01-00-5E-00-00-09", "2235", "10ms");
+    assert_eq!(code, Some(4), "{told}");
+    assert!(told.contains("publisher 2235 has not answered"), "{told}");
+    publisher.stop();
+}
+
+#[test]
 fn reports_fit_their_schemas() {
     require!(root, program "ip");
     let pair = NetnsPair::new();

@@ -183,35 +183,49 @@ fn intervals(pair: &NetnsPair, folder: &Path, peer: &Path, quick: bool) -> Vec<R
     rows
 }
 
-/// Measures the time from the sample at the publisher to the value at the subscriber.
+/// Returns p50 and p99 of the ages of samples at our subscriber, ns. It ends after `count` messages.
+fn own_ages(pair: &NetnsPair, file: &Path, count: &str) -> [u64; 2] {
+    let path = file.to_str().unwrap();
+    let interface = &pair.b.interface;
+    let arguments = [
+        "subscribe",
+        path,
+        "--interface",
+        interface,
+        "--json",
+        "--messages",
+        count,
+    ];
+    let subscriber = spawn(&pair.b, &rtwire(), &arguments);
+    let publisher = ours(&pair.a, file);
+    let output = subscriber.wait_with_output().unwrap();
+    drop(publisher);
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let latency = &report["groups"][0]["readers"][0]["latency"];
+    ["p50_ns", "p99_ns"].map(|name| latency[name].as_u64().unwrap())
+}
+
+/// Measures the time from the sample at the publisher to the value at the subscriber, which sleeps until a frame comes, or polls.
 fn ages(pair: &NetnsPair, folder: &Path, peer: &Path, quick: bool) -> Vec<Row> {
     let (rounds, samples) = if quick { (1, 1_000) } else { (5, 4_000) };
     let interval_ns = 250_000;
-    let file = folder.join("project.toml");
-    std::fs::write(&file, project(interval_ns)).unwrap();
-    let (mut own, mut other) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
+    let (file, polling) = (folder.join("project.toml"), folder.join("polling.toml"));
+    let text = project(interval_ns);
+    std::fs::write(&file, &text).unwrap();
+    let poll = "[real-time]\nreceive-spin = \"1 ms\"\n";
+    std::fs::write(&polling, text.replace("[real-time]\n", poll)).unwrap();
+    let empty = || [Vec::new(), Vec::new()];
+    let (mut own, mut polled, mut other) = (empty(), empty(), empty());
     let count = samples.to_string();
     for _ in 0..rounds {
-        let path = file.to_str().unwrap();
-        let interface = &pair.b.interface;
-        let arguments = [
-            "subscribe",
-            path,
-            "--interface",
-            interface,
-            "--json",
-            "--messages",
-            &count,
-        ];
-        let subscriber = spawn(&pair.b, &rtwire(), &arguments);
-        let publisher = ours(&pair.a, &file);
-        let output = subscriber.wait_with_output().unwrap();
-        drop(publisher);
-        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        let latency = &report["groups"][0]["readers"][0]["latency"];
-        for (times, name) in own.iter_mut().zip(["p50_ns", "p99_ns"]) {
-            times.push(latency[name].as_u64().unwrap());
+        for (times, file) in [(&mut own, &file), (&mut polled, &polling)] {
+            let found = own_ages(pair, file, &count);
+            times
+                .iter_mut()
+                .zip(found)
+                .for_each(|(all, ns)| all.push(ns));
         }
+        let interface = &pair.b.interface;
         let peer_path = peer.to_str().unwrap();
         let arguments = [
             "-f", "80", peer_path, "watch", URL, interface, "fixed", "none", &count,
@@ -233,17 +247,18 @@ fn ages(pair: &NetnsPair, folder: &Path, peer: &Path, quick: bool) -> Vec<Row> {
             .for_each(|(times, ns)| times.push(ns));
     }
     // The middle of the rounds.
-    let [mut own, mut other] = [own, other].map(|both| both.map(Times));
-    (0..2)
-        .map(|at| {
-            let name = ["p50", "p99"][at];
-            let figure = format!("sample to subscriber, 250 us, {name}");
-            let values = (own[at].at_us(50), other[at].at_us(50));
+    let [own, polled, mut other] = [own, polled, other].map(|both| both.map(Times));
+    let mut rows = Vec::new();
+    for (mut times, how) in [(own, ""), (polled, " with receive-spin")] {
+        for at in 0..2 {
+            let figure = format!("sample to subscriber{how}, 250 us, {}", ["p50", "p99"][at]);
+            let values = (times[at].at_us(50), other[at].at_us(50));
             let mut row = row(figure, "us", values.0, values.1, 0.5);
             row.samples = rounds * samples;
-            row
-        })
-        .collect()
+            rows.push(row);
+        }
+    }
+    rows
 }
 
 /// Measures both stacks in one run.

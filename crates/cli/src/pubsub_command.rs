@@ -1,17 +1,28 @@
-//! `rtwire pubsub export|import`: a PubSub project as the standard's configuration file, and back.
+//! `rtwire pubsub export|import`: a PubSub project as the standard's configuration file, and back. `rtwire pubsub discover`: a project of what a
+//! publisher tells about itself.
 
 use std::io::Write as _;
+use std::net::SocketAddrV4;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use rtwire_pubsub_station::exchange::{self, Body, Choice, Side};
-use rtwire_pubsub_station::{PlanPlace, Project, StationError};
+use rtwire_pubsub_station::exchange::{self, Body, Choice, Imported, Side};
+use rtwire_pubsub_station::pubsub::Publisher;
+use rtwire_pubsub_station::pubsub::discovery::Learned;
+use rtwire_pubsub_station::{PlanPlace, Project, StationError, Transport, discover};
+use rtwire_wire::{MacAddress, Pcp, VlanTag};
 
+use crate::arguments::parse_duration;
 use crate::output;
 
 /// Wrong usage or a faulty file.
 const FAULTY: u8 = 2;
+/// The host lacks something.
+const LACKING: u8 = 3;
+/// Nobody has answered.
+const SILENT: u8 = 4;
 /// The project of text on standard output: files are looked for beside it.
 const UNNAMED: &str = "project.toml";
 
@@ -28,6 +39,8 @@ enum Command {
     Export(ExportArguments),
     /// Read the standard's binary configuration file and print it as a project
     Import(ImportArguments),
+    /// Ask a publisher on the network for its metadata and configuration, and print them as a project
+    Discover(DiscoverArguments),
 }
 
 /// The structure in the file.
@@ -81,17 +94,132 @@ struct ImportArguments {
     from: Option<From>,
 }
 
+/// The type of a PublisherId.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Kind {
+    #[value(name = "Byte")]
+    Byte,
+    #[value(name = "UInt16")]
+    UInt16,
+    #[value(name = "UInt32")]
+    UInt32,
+    #[value(name = "UInt64")]
+    UInt64,
+    #[value(name = "String")]
+    String,
+}
+
+/// Arguments of `rtwire pubsub discover`.
+#[derive(Args)]
+struct DiscoverArguments {
+    /// The publisher's discovery address: a MAC address, or IPv4 address and port (often 224.0.2.14:4840)
+    address: String,
+    /// The interface
+    #[arg(long, value_name = "IF")]
+    interface: String,
+    /// The publisher
+    #[arg(long, value_name = "ID")]
+    publisher_id: String,
+    /// The type of the PublisherId
+    #[arg(long, value_enum, default_value = "UInt16", value_name = "TYPE")]
+    publisher_id_type: Kind,
+    /// The VLAN of frames
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..4095), value_name = "VID")]
+    vlan: Option<u16>,
+    /// The longest time to ask
+    #[arg(long, value_parser = parse_duration, default_value = "3s")]
+    duration: Duration,
+    /// The project to write, TOML; without it, standard output
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
 /// Runs `rtwire pubsub`.
 pub(crate) fn run(arguments: &PubsubArguments) -> ExitCode {
+    let faulty = |message| (FAULTY, message);
     let done = match &arguments.command {
-        Command::Export(export) => write_configuration(export),
-        Command::Import(import) => write_project(import),
+        Command::Export(export) => write_configuration(export).map_err(faulty),
+        Command::Import(import) => write_project(import).map_err(faulty),
+        Command::Discover(question) => ask(question),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
+        Err((code, message)) => {
             eprintln!("rtwire pubsub: {message}");
-            ExitCode::from(FAULTY)
+            ExitCode::from(code)
+        }
+    }
+}
+
+fn publisher(arguments: &DiscoverArguments) -> Option<Publisher> {
+    let id = &arguments.publisher_id;
+    Some(match arguments.publisher_id_type {
+        Kind::Byte => Publisher::Byte(id.parse().ok()?),
+        Kind::UInt16 => Publisher::UInt16(id.parse().ok()?),
+        Kind::UInt32 => Publisher::UInt32(id.parse().ok()?),
+        Kind::UInt64 => Publisher::UInt64(id.parse().ok()?),
+        Kind::String => Publisher::String(id.clone()),
+    })
+}
+
+fn ask(arguments: &DiscoverArguments) -> Result<(), (u8, String)> {
+    let (shown, id) = (&arguments.address, &arguments.publisher_id);
+    let publisher = publisher(arguments).ok_or_else(|| {
+        let kind = arguments.publisher_id_type;
+        (
+            FAULTY,
+            format!("`{id}` is no {kind:?}; name its type with --publisher-id-type"),
+        )
+    })?;
+    let vlan = arguments
+        .vlan
+        .and_then(|vid| VlanTag::new(Pcp::default(), vid));
+    let address = match (shown.parse::<SocketAddrV4>(), shown.parse::<MacAddress>()) {
+        (Ok(address), _) => Transport::Udp { address },
+        (_, Ok(address)) => Transport::Ethernet { address, vlan },
+        _ => {
+            let message = format!(
+                "`{shown}` is no address; write for instance 01-00-5E-7F-00-01 or 224.0.2.14:4840"
+            );
+            return Err((FAULTY, message));
+        }
+    };
+    let failed = |error: StationError| match error.is_usage() {
+        true => (FAULTY, error.to_string()),
+        false => (LACKING, error.to_string()),
+    };
+    let learned = discover(
+        &arguments.interface,
+        address,
+        &publisher,
+        arguments.duration,
+    )
+    .map_err(failed)?;
+    if !learned
+        .iter()
+        .any(|one| matches!(one, Learned::Group { .. }))
+    {
+        let message = format!(
+            "publisher {id} has not answered at {shown}; look at its PublisherId and type, and whether it has discovery (key `discovery` of rtwire's projects)"
+        );
+        return Err((SILENT, message));
+    }
+    let path = arguments.output.as_deref().unwrap_or(Path::new(UNNAMED));
+    let imported = exchange::discovered(&learned, &publisher, &address, path).map_err(failed)?;
+    eprintln!("rtwire pubsub: `address` is that of discovery; change it if messages go elsewhere");
+    print_project(&imported, arguments.output.as_deref()).map_err(|message| (FAULTY, message))
+}
+
+fn print_project(imported: &Imported, output: Option<&Path>) -> Result<(), String> {
+    for note in &imported.notes {
+        eprintln!("rtwire pubsub: {note}");
+    }
+    let text = exchange::text(&imported.project);
+    match output {
+        Some(path) => write(path, text.as_bytes()),
+        None => {
+            output::print(&text);
+            Ok(())
         }
     }
 }
@@ -137,15 +265,5 @@ fn write_project(arguments: &ImportArguments) -> Result<(), String> {
     let path = arguments.output.as_deref().unwrap_or(Path::new(UNNAMED));
     let imported =
         exchange::import(&bytes, path, &choice).map_err(|error| format!("{shown}: {error}"))?;
-    for note in &imported.notes {
-        eprintln!("rtwire pubsub: {note}");
-    }
-    let text = exchange::text(&imported.project);
-    match &arguments.output {
-        Some(path) => write(path, text.as_bytes()),
-        None => {
-            output::print(&text);
-            Ok(())
-        }
-    }
+    print_project(&imported, arguments.output.as_deref())
 }

@@ -46,10 +46,11 @@ pub(crate) fn generate(
             return;
         }
         FieldSource::Elements(octets) => {
-            let old = values.get(field);
-            if let Some(FieldValue::Array(array)) = old
-                && let Some(array) = ScalarArray::of_octets(array.kind(), octets)
-            {
+            let kind = match values.get(field) {
+                Some(FieldValue::Array(array)) => array.kind(),
+                _ => return,
+            };
+            if let Some(array) = ScalarArray::of_octets(kind, octets) {
                 values.set(field, FieldValue::Array(array));
             }
             return;

@@ -102,6 +102,9 @@ pub enum StationError {
         /// The reason.
         why: String,
     },
+    /// A publisher cannot describe itself, or an announcement cannot be read.
+    #[error(transparent)]
+    Discovery(#[from] rtwire_pubsub::discovery::DiscoveryFault),
     /// No interface is named.
     #[error("no interface: write `interface` into [connection], or name it with --interface")]
     NoInterface,

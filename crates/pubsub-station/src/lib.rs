@@ -72,6 +72,7 @@
 //! asked. A group that is a stream of a plan is an Ethernet stream; all groups of a file have one priority.
 
 mod common;
+mod discovery;
 mod error;
 pub mod exchange;
 mod keeper;
@@ -85,6 +86,7 @@ mod report;
 mod stamps;
 mod subscriber;
 
+pub use discovery::discover;
 pub use error::StationError;
 pub use keys::KeyFile;
 pub use memory::{Stamp, ValueMemory};

@@ -2,6 +2,7 @@
 
 use crate::StationError;
 use crate::common::{become_real_time, find, generate, image_path, prefix, stamping};
+use crate::discovery::Answers;
 use crate::keeper::Keeper;
 use crate::memory::ValueMemory;
 use crate::project::{FieldSource, Project, RealTime, Transport};
@@ -105,6 +106,8 @@ pub struct PublisherStation {
     lead_ns: u64,
     /// Messages that were published at once.
     at_once: u64,
+    /// Answers probes beside the loop.
+    _answers: Option<Answers>,
 }
 
 /// The memory-mapped values of one data set.
@@ -252,6 +255,7 @@ impl PublisherStation {
             interface: name.to_owned(),
             lead_ns,
             at_once: 0,
+            _answers: Answers::start(project, name)?,
         })
     }
 

@@ -41,10 +41,10 @@ struct Watched {
 
 /// The destination of a group's frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Wanted {
-    address: MacAddress,
+pub(crate) struct Wanted {
+    pub(crate) address: MacAddress,
     /// The VLAN; `None`: any.
-    vid: Option<u16>,
+    pub(crate) vid: Option<u16>,
 }
 
 impl Wanted {
@@ -123,7 +123,7 @@ pub struct Update<'a> {
 }
 
 /// Returns a filter for UADP frames to some addresses.
-fn only_ours(wanted: &[Wanted]) -> Result<Filter, StationError> {
+pub(crate) fn only_ours(wanted: &[Wanted]) -> Result<Filter, StationError> {
     let jump = |test, yes, no| Instruction::Jump { test, yes, no };
     // The EtherType is that behind a tag: the kernel takes the tag out before a filter runs.
     let mut program = vec![

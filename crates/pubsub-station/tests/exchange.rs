@@ -28,6 +28,8 @@ fn back(bytes: &[u8], choice: &Choice) -> Result<Project, StationError> {
 fn projects() -> impl Strategy<Value = String> {
     let connection = prop_oneof![
         Just("address = \"01-00-5E-7F-00-01\"\npublisher-id = 2234\n".to_owned()),
+        Just("address = \"01-00-5E-7F-00-01\"\ndiscovery = \"01-00-5E-00-00-01\"\nvlan = 9\npcp = 2\npublisher-id = 2234\n".to_owned()),
+        Just("transport = \"udp\"\naddress = \"239.0.0.1:4840\"\ndiscovery = \"224.0.2.14:4840\"\npublisher-id = 2234\n".to_owned()),
         (0_u16..4095, 0_u8..8).prop_map(|(vlan, pcp)| {
             let vlan = if vlan > 0 { format!("vlan = {vlan}\n") } else { String::new() };
             format!("address = \"02:00:00:00:00:0a\"\n{vlan}pcp = {pcp}\npublisher-id = 7\npublisher-id-type = \"UInt64\"\n")
@@ -119,6 +121,49 @@ fn projects() -> impl Strategy<Value = String> {
         }
         text
     })
+}
+
+#[test]
+fn what_a_publisher_announces_is_its_project() {
+    use rtwire_pubsub_station::exchange::{descriptions, discovered};
+    use rtwire_pubsub_station::pubsub::discovery::{Description, Learned};
+    let text_of_it = "[connection]\naddress = \"01-00-5E-7F-00-01\"\nvlan = 8\npublisher-id = 2234\n\
+        [[writer-group]]\nid = 1\ninterval = \"250 us\"\noffset = \"40 us\"\nversion = 9\n\
+        [[writer-group.data-set]]\nwriter = 7\nmajor-version = 4\n\
+        [[writer-group.data-set.field]]\nname = \"n\"\ntype = \"Int32\"\n\
+        [[writer-group.data-set.field]]\nname = \"t\"\ntype = \"String\"\nmax-bytes = 9\n\
+        [[writer-group]]\nid = 2\nprofile = \"dynamic\"\ninterval = \"2 ms\"\nkeep-alive = \"3 s\"\n\
+        security = \"sign\"\nkey-file = \"group-2.keys\"\n\
+        [[writer-group.data-set]]\nwriter = 8\nkey-frame-count = 5\nencoding = \"data-value\"\n\
+        [[writer-group.data-set.field]]\nname = \"l\"\ntype = \"Double\"\nmax-elements = 3\n";
+    let project = parsed(text_of_it);
+    let mut learned = Vec::new();
+    for entry in &project.groups {
+        for description in descriptions(&project, entry).unwrap() {
+            let shown = format!("{description:?}");
+            assert!(!shown.contains(".keys"), "a file of keys is told: {shown}");
+            learned.push(match description {
+                Description::MetaData { writer, meta } => Learned::MetaData { writer, meta },
+                Description::Group {
+                    writers,
+                    configuration,
+                    ..
+                } => Learned::Group {
+                    writers,
+                    configuration,
+                },
+            });
+        }
+    }
+    let publisher = &project.connection.publisher;
+    let path = Path::new("folder/project.toml");
+    let found = discovered(&learned, publisher, &project.groups[0].transport, path).unwrap();
+    assert_eq!(found.project, project);
+    assert!(
+        found.notes[0].contains("is secured: put the keys"),
+        "{:?}",
+        found.notes
+    );
 }
 
 proptest! {

@@ -67,10 +67,10 @@
 //! ```
 //!
 //! # Limits
-//! Fields are scalars of at most 8 bytes, texts, bytes, and arrays of scalars; each has a longest value. Null is read as empty. Discovery is
-//! counted and passed over. One data set in each group of the fixed profile.
+//! Fields are scalars of at most 8 bytes, texts, bytes, and arrays of scalars; each has a longest value. Null is read as empty. One data set in each group of the fixed profile.
 
 mod config;
+pub mod discovery;
 mod extent;
 mod field;
 mod fixed;

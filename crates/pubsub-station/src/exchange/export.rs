@@ -126,10 +126,19 @@ fn connection(
         .with("Address", Item::object(address))
         .with(
             "ConnectionProperties",
-            real_time(&project.real_time).into_item(),
+            connection_properties(project).into_item(),
         )
         .with("WriterGroups", Item::records(writers))
         .with("ReaderGroups", Item::records(readers)))
+}
+
+/// The settings of the threads, and the address of discovery.
+fn connection_properties(project: &Project) -> Properties {
+    let mut properties = real_time(&project.real_time);
+    if let Some(discovery) = &project.connection.discovery {
+        properties.add("discovery", Value::String(Some(&url(discovery))));
+    }
+    properties
 }
 
 /// The settings of the threads, where they are not the usual ones.
@@ -181,7 +190,7 @@ pub(super) fn security_group(entry: &GroupEntry) -> Item {
     Item::String(stem.map(|stem| stem.to_string_lossy().into_owned()))
 }
 
-fn writer_group(project: &Project, entry: &GroupEntry) -> Result<Record, StationError> {
+pub(super) fn writer_group(project: &Project, entry: &GroupEntry) -> Result<Record, StationError> {
     let group = &entry.group;
     let what = |key: &str| format!("`{key}` of group `{}`", group.name);
     let layout = profile(group.profile);

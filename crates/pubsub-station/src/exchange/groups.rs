@@ -57,7 +57,7 @@ fn field_id(group: &Group, set: &DataSet, at: usize, field: &Field) -> Item {
     Item::Guid(octets)
 }
 
-fn meta_data(
+pub(super) fn meta_data(
     group: &Group,
     set: &DataSet,
     sources: &[FieldSource],

@@ -189,10 +189,19 @@ impl Import<'_> {
             connection: Connection {
                 interface: (!interface.is_empty()).then(|| interface.to_owned()),
                 publisher,
+                discovery: self.discovery(connection),
             },
             real_time: self.real_time(connection),
             groups,
         })
+    }
+
+    fn discovery(&self, connection: &Record) -> Option<Transport> {
+        let found = self.property(connection, "ConnectionProperties", "discovery")?;
+        let Value::String(Some(url)) = found else {
+            return None;
+        };
+        destination(connection.text("TransportProfileUri"), url).ok()
     }
 
     fn real_time(&self, connection: &Record) -> RealTime {

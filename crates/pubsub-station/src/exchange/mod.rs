@@ -3,12 +3,14 @@
 //! The standard has no place for sources of values, files of keys and settings of threads. They are in properties with names in
 //! the namespace [`NAMESPACE`], which other programs pass over.
 
+mod discovered;
 mod export;
 mod groups;
 mod import;
 mod parse;
 mod text;
 
+pub use discovered::{descriptions, discovered};
 pub use export::{Body, export};
 pub use import::{Choice, Imported, Side, import};
 pub use text::text;

@@ -88,6 +88,14 @@ pub fn text(project: &Project) -> String {
         }
         None => {}
     }
+    match &project.connection.discovery {
+        Some(Transport::Udp { address }) => out.key("discovery", format!("\"{address}\"")),
+        Some(Transport::Ethernet { address, .. }) => {
+            let mac = address.to_string().replace(':', "-").to_uppercase();
+            out.key("discovery", format!("\"{mac}\""));
+        }
+        None => {}
+    }
     let (kind, id) = match &project.connection.publisher {
         Publisher::Byte(id) => ("Byte", id.to_string()),
         Publisher::UInt16(id) => ("UInt16", id.to_string()),

@@ -16,6 +16,8 @@ pub struct Connection {
     pub interface: Option<String>,
     /// The publisher.
     pub publisher: Publisher,
+    /// The address at which a publisher answers probes and announces itself; `None`: it does not.
+    pub discovery: Option<Transport>,
 }
 
 /// Ethernet or UDP, with the destination of messages.
@@ -137,6 +139,7 @@ pub(super) fn read(
     let vid = keys.number("vlan", 1..4095);
     let pcp = keys.number("pcp", 0..8);
     let plan = keys.text("plan");
+    let discovery = keys.text("discovery");
     let publisher = publisher(&mut keys);
     if !table.contains_key("publisher-id") {
         keys.missing("publisher-id");
@@ -151,42 +154,24 @@ pub(super) fn read(
         }
     }
     let address_at = address.as_ref().map(|(_, span)| span.clone());
-    let transport = address.and_then(|(text, span)| {
-        if udp {
-            let parsed = text.parse::<SocketAddrV4>().ok();
-            if parsed.is_none() {
-                let message = format!("`{}` is no IPv4 address with a port", short(text));
-                let help = Some("for instance \"239.0.0.1:4840\"".to_owned());
-                keys.findings.at(&span, message, help);
-            }
-            return parsed.map(|address| Transport::Udp { address });
-        }
-        match text.parse::<MacAddress>() {
-            Ok(address) => {
-                // A PCP alone makes a priority tag, with VLAN 0.
-                let vlan = (vid.is_some() || pcp.is_some()).then(|| {
-                    let vid = vid.and_then(|vid| u16::try_from(vid).ok()).unwrap_or(0);
-                    let pcp = pcp.and_then(|pcp| u8::try_from(pcp).ok()).unwrap_or(0);
-                    VlanTag::new(Pcp::new(pcp).unwrap_or_default(), vid)
-                });
-                Some(Transport::Ethernet {
-                    address,
-                    vlan: vlan.flatten(),
-                })
-            }
-            Err(error) => {
-                let message = format!("`{}`: {error}", short(text));
-                let help = Some("for instance \"01-00-5E-7F-00-01\"".to_owned());
-                keys.findings.at(&span, message, help);
-                None
-            }
-        }
-    });
+    // A PCP alone makes a priority tag, with VLAN 0.
+    let tag = |pcp: Option<u64>| {
+        let vid = vid.and_then(|vid| u16::try_from(vid).ok()).unwrap_or(0);
+        let pcp = pcp.and_then(|pcp| u8::try_from(pcp).ok()).unwrap_or(0);
+        VlanTag::new(Pcp::new(pcp).unwrap_or_default(), vid)
+    };
+    let vlan = tag(pcp).filter(|_| vid.is_some() || pcp.is_some());
+    let transport = address.and_then(|(text, span)| destination(text, span, udp, vlan, &mut keys));
+    // Discovery is best effort: in the VLAN, without the priority.
+    let vlan = tag(None).filter(|_| vid.is_some());
+    let discovery =
+        discovery.and_then(|(text, span)| destination(text, span, udp, vlan, &mut keys));
     keys.finish();
     Some(Read {
         connection: Connection {
             interface,
             publisher: publisher?,
+            discovery,
         },
         transport,
         plan: plan.map(|(file, span)| (file.to_owned(), span)),
@@ -197,6 +182,34 @@ pub(super) fn read(
             .map(|value| value.span()),
         span,
     })
+}
+
+/// Reads an address of the transport.
+fn destination(
+    text: &str,
+    span: Range<usize>,
+    udp: bool,
+    vlan: Option<VlanTag>,
+    keys: &mut Keys<'_, '_, '_>,
+) -> Option<Transport> {
+    if udp {
+        let parsed = text.parse::<SocketAddrV4>().ok();
+        if parsed.is_none() {
+            let message = format!("`{}` is no IPv4 address with a port", short(text));
+            let help = Some("for instance \"239.0.0.1:4840\"".to_owned());
+            keys.findings.at(&span, message, help);
+        }
+        return parsed.map(|address| Transport::Udp { address });
+    }
+    match text.parse::<MacAddress>() {
+        Ok(address) => Some(Transport::Ethernet { address, vlan }),
+        Err(error) => {
+            let message = format!("`{}`: {error}", short(text));
+            let help = Some("for instance \"01-00-5E-7F-00-01\"".to_owned());
+            keys.findings.at(&span, message, help);
+            None
+        }
+    }
 }
 
 fn publisher(keys: &mut Keys<'_, '_, '_>) -> Option<Publisher> {

@@ -23,9 +23,9 @@ mod write;
 
 pub use fault::UabinaryFault;
 pub use item::{Item, Object, Record};
-pub use read::read;
+pub use read::{read, read_structure};
 pub use schema::Structure;
-pub use write::write;
+pub use write::{write, write_structure};
 
 /// The most bytes of a file.
 pub const MOST_OCTETS: usize = 4 << 20;

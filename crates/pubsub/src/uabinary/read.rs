@@ -40,6 +40,27 @@ pub fn read(bytes: &[u8]) -> Result<Record, UabinaryFault> {
     Ok(file)
 }
 
+/// Reads a structure at the front of `bytes`, without a file around it. Returns it with its length.
+///
+/// # Errors
+/// The table has no structure of this name, or the first fault: the field's path, and the offset of its bytes.
+pub fn read_structure(name: &'static str, bytes: &[u8]) -> Result<(Record, usize), UabinaryFault> {
+    let unknown = || UabinaryFault::Unfit {
+        path: name.to_owned(),
+    };
+    let structure = Structure::named(name).ok_or_else(unknown)?;
+    let mut reader = Reader {
+        bytes,
+        at: 0,
+        end: bytes.len(),
+        items: 0,
+        depth: 0,
+        path: vec![Step::Field(structure.name)],
+    };
+    let record = reader.record(structure)?;
+    Ok((record, reader.at))
+}
+
 #[derive(Clone, Copy)]
 enum Step {
     Field(&'static str),

@@ -17,6 +17,19 @@ pub fn write(file: &Record) -> Result<Vec<u8>, UabinaryFault> {
     Ok(writer.out)
 }
 
+/// Writes a structure without a file around it.
+///
+/// # Errors
+/// A field has a value of another type, or one that is too long.
+pub fn write_structure(record: &Record) -> Result<Vec<u8>, UabinaryFault> {
+    let mut writer = Writer {
+        out: Vec::new(),
+        path: Vec::new(),
+    };
+    writer.record(record)?;
+    Ok(writer.out)
+}
+
 struct Writer {
     out: Vec<u8>,
     path: Vec<&'static str>,
