@@ -591,6 +591,18 @@ fn receive_work_runs_in_a_thread_as_urgent_as_its_most_urgent_reader() {
         datagrams["frames_received"],
         row(&talked, "talkers", "datagrams")["frames_sent"]
     );
+    // Threads that poll all the time: where the kernel has them, else it is named.
+    let polled = ["--receive", "poll-thread"];
+    if rtwire_testkit::kernel_at_least(6, 19) {
+        let (talked, heard) = exchange(&bench, &a, &polled);
+        all_there(&talked, &heard);
+        let work = "1 NAPI thread that polls the driver all the time";
+        assert_eq!(heard["receive_work"], work);
+    } else {
+        let (code, said) = bench.refused("B", &polled);
+        assert_eq!(code, Some(3), "{said}");
+        assert!(said.contains("came with Linux 6.19"), "{said}");
+    }
     // Frames cannot be polled for.
     let (code, said) = bench.refused("B", &["--receive", "poll"]);
     assert_eq!(code, Some(2), "{said}");

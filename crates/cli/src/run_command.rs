@@ -127,6 +127,8 @@ enum Receive {
     Thread,
     /// The listeners' own calls, interrupts deferred (UDP streams only)
     Poll,
+    /// A kernel thread that polls the driver all the time and takes what a core has left (Linux 6.19)
+    PollThread,
 }
 
 /// The form of values on a pipe.
@@ -247,6 +249,7 @@ fn run_here(arguments: &RunArguments) -> Result<Verdict, (u8, String)> {
             Receive::Softirq => ReceiveWork::SoftInterrupt,
             Receive::Thread => ReceiveWork::Thread,
             Receive::Poll => ReceiveWork::Poll,
+            Receive::PollThread => ReceiveWork::PollThread,
         },
         best_effort: arguments.best_effort,
         values: ends(arguments),

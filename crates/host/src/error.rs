@@ -72,6 +72,19 @@ pub enum HostError {
          program attached, or after `ethtool -K {0} gro on` and `ethtool -K PEER tso off`"
     )]
     NoReceiveContext(String),
+    /// The kernel lets no thread poll a driver all the time.
+    #[error(
+        "no thread can poll interface `{name}` all the time: threaded busy polling came with Linux 6.19, and this is {kernel} \
+         ({reason})"
+    )]
+    NoPollingThread {
+        /// The interface.
+        name: String,
+        /// The kernel's release.
+        kernel: String,
+        /// The kernel's answer.
+        reason: String,
+    },
     /// The kernel accepted a setting, but reading it back shows another.
     #[error("{what} was accepted by the kernel, but is not in force")]
     NotInForce {
@@ -96,6 +109,7 @@ impl HostError {
             Self::Panicked(_)
             | Self::InterfaceName(_)
             | Self::NoReceiveContext(_)
+            | Self::NoPollingThread { .. }
             | Self::NotInForce { .. }
             | Self::NoInterface { .. }
             | Self::NoUman { .. }

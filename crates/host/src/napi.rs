@@ -3,10 +3,11 @@
 //! ```text
 //!  usual      interrupt ─► soft interrupt, above every task ─► socket
 //!  threads    interrupt ─► thread `napi/…` of a policy, priority and core of our choice ─► socket     NapiThreads
+//!             thread `napi/…` that polls the driver all the time, without interrupts ─► socket        NapiThreads::poll
 //!  polling    reader's own call ─► driver ─► socket; interrupts only if nobody polls for long          NapiDeferral
 //! ```
 //!
-//! Both are undone when their guard is dropped. An interface has receive contexts only where its driver makes some. A
+//! All are undone when their guard is dropped. An interface has receive contexts only where its driver makes some. A
 //! veth does with a receive program attached, or with GRO on and segmentation off at its peer.
 
 use std::fs;
@@ -100,16 +101,58 @@ impl NapiThreads {
     /// The interface has no receive context, CAP_NET_ADMIN or CAP_SYS_NICE is missing, or the kernel is older than 6.8.
     /// Then nothing is changed.
     pub fn start(interface: &str, priority: &NapiPriority) -> Result<Self, HostError> {
+        let mut guard = Self::of(interface)?;
+        guard.means = guard.set(true)?;
+        guard.schedule(priority)
+    }
+
+    /// As [`start`](Self::start), with threads that poll the driver all the time (threaded busy polling, Linux 6.19). No frame
+    /// waits for an interrupt then. Each thread takes all of a core that nothing more urgent wants. Under time sharing,
+    /// a real-time reader on the same core goes first.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start). [`HostError::NoPollingThread`]: the kernel has none. Then nothing is changed.
+    pub fn poll(interface: &str, priority: &NapiPriority) -> Result<Self, HostError> {
+        let mut guard = Self::of(interface)?;
+        let (mut netlink, mut changed) = (Netlink::new(), 0);
+        let done: Result<(), HostError> = guard.before.iter().try_for_each(|napi| {
+            netlink.set_napi_polling(napi.id)?;
+            changed += 1;
+            Ok(())
+        });
+        let Err(error) = done else {
+            return guard.schedule(priority);
+        };
+        // Dropping undoes what was changed, and nothing else.
+        guard.before.truncate(changed);
+        Err(match error {
+            error if error.is_permission() => error,
+            error => HostError::NoPollingThread {
+                name: guard.interface.name.clone(),
+                kernel: fs::read_to_string("/proc/sys/kernel/osrelease").map_or_else(
+                    |_| "unknown".to_owned(),
+                    |release| release.trim().to_owned(),
+                ),
+                reason: error.to_string(),
+            },
+        })
+    }
+
+    /// Notes the present state of an interface, to which dropping returns.
+    fn of(interface: &str) -> Result<Self, HostError> {
         let interface = interface::by_name(interface).map_err(system)?;
-        let before = contexts(&interface)?;
-        let mut guard = Self {
+        Ok(Self {
+            before: contexts(&interface)?,
             home: home()?,
             interface,
-            before,
             threads: Vec::new(),
             means: Means::Netlink,
-        };
-        guard.means = guard.set(true)?;
+        })
+    }
+
+    /// Sets the threads' priority and cores, and reads them back.
+    fn schedule(mut self, priority: &NapiPriority) -> Result<Self, HostError> {
+        let guard = &mut self;
         // From here on, dropping the guard undoes the changes.
         for napi in contexts(&guard.interface)? {
             let Some(thread) = napi.thread else {
@@ -130,7 +173,7 @@ impl NapiThreads {
                 scheduling,
             });
         }
-        Ok(guard)
+        Ok(self)
     }
 
     /// Returns the threads, with the settings read back when they were made.
@@ -152,7 +195,11 @@ impl Drop for NapiThreads {
             return;
         }
         // An interface that is gone, or that has new contexts, needs no undoing.
-        let _ = netns::inside(&self.home, || self.set(false).map(drop));
+        let _ = netns::inside(&self.home, || {
+            let mut polled = self.before.iter().filter(|napi| napi.polls);
+            let set = self.set(false).map(drop);
+            set.and_then(|()| polled.try_for_each(|napi| Netlink::new().set_napi_polling(napi.id)))
+        });
     }
 }
 

@@ -110,6 +110,18 @@ fn round_trips(options: &Options) -> (Vec<Row>, String) {
     let figures: Vec<[f64; 4]> = lanes.iter().map(|lane| quantiles(&lane.samples)).collect();
     let mut rows = Vec::new();
     for (lane, own) in lanes.iter().zip(&figures) {
+        if let Some(reason) = &lane.refused {
+            rows.push(Row {
+                why: Some(format!("not measured: {reason}")),
+                ..rows::row(
+                    format!("round trip, {}, 64 B, p50", lane.kind.name()),
+                    0.0,
+                    "µs",
+                    0,
+                )
+            });
+            continue;
+        }
         for (at, name) in ["p50", "p99", "p99.9", "max"].into_iter().enumerate() {
             let of = |kind: Kind| {
                 let place = lanes.iter().position(|lane| lane.kind == kind);
@@ -120,9 +132,17 @@ fn round_trips(options: &Options) -> (Vec<Row>, String) {
                     "below a blocking responder",
                     own[at] < of(Kind::PacketBlocking).min(of(Kind::UdpBlocking)),
                 ),
+                Kind::DriverPolling => (
+                    "below a thread that has to be woken",
+                    own[at] < of(Kind::DriverThread),
+                ),
                 _ => ("at most 0.25 of TCP", own[at] <= 0.25 * of(Kind::Tcp)),
             };
-            let judged = at == 0 && matches!(lane.kind, Kind::Driver | Kind::DriverThread);
+            let judged = at == 0
+                && matches!(
+                    lane.kind,
+                    Kind::Driver | Kind::DriverThread | Kind::DriverPolling
+                );
             let held = reached && lane.lost == 0;
             rows.push(Row {
                 figure: format!("round trip, {}, 64 B, {name}", lane.kind.name()),
@@ -141,7 +161,7 @@ fn round_trips(options: &Options) -> (Vec<Row>, String) {
                 against: lanes
                     .iter()
                     .zip(&figures)
-                    .filter(|(other, _)| other.kind != lane.kind)
+                    .filter(|(other, _)| other.kind != lane.kind && other.refused.is_none())
                     .filter(|(other, _)| other.kind.is_woken() == lane.kind.is_woken())
                     .map(|(other, figures)| Compared {
                         name: other.kind.name().to_owned(),

@@ -80,6 +80,8 @@ pub enum ReceiveWork {
     Thread,
     /// The listeners' own calls. UDP streams only.
     Poll,
+    /// A kernel thread that polls the driver all the time, under time sharing (Linux 6.19).
+    PollThread,
 }
 
 /// A phase of a run that a program beside it may wait for.
@@ -412,6 +414,20 @@ fn receive_work(
                 }
                 Err(error) => Err(error.into()),
             }
+        }
+        ReceiveWork::PollThread => {
+            let wanted = NapiPriority {
+                want: Want::Other(0),
+                cpus: Vec::new(),
+            };
+            let threads = NapiThreads::poll(&options.interface, &wanted)?;
+            let count = threads.threads().len();
+            let words = format!(
+                "{count} NAPI thread{} that poll{} the driver all the time",
+                if count == 1 { "" } else { "s" },
+                if count == 1 { "s" } else { "" },
+            );
+            Ok((words, (Some(threads), None)))
         }
         ReceiveWork::Poll => {
             let deferral = NapiDeferral::hold(&options.interface, EMPTY_POLLS, FLUSH_NS)?;

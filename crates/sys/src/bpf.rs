@@ -85,7 +85,7 @@ pub enum BpfError {
         there: String,
     },
     /// An XDP program was not attached for another reason.
-    #[error("cannot attach XDP program `{program}` to interface {ifindex} in {mode} mode: {errno}{}", xdp::remedy(*.errno))]
+    #[error("cannot attach XDP program `{program}` to interface {ifindex} in {mode} mode: {errno}{}", xdp::remedy(*.errno, *.long_mtu))]
     Xdp {
         /// The program.
         program: String,
@@ -95,6 +95,8 @@ pub enum BpfError {
         mode: XdpMode,
         /// The kernel's error number.
         errno: Errno,
+        /// The interface's MTU in bytes, where it may be the reason: native mode, and longer than usual.
+        long_mtu: Option<u32>,
     },
     /// A program could not become a socket filter.
     #[error("cannot take BPF program `{program}` as a socket filter: {source}")]

@@ -101,6 +101,16 @@ pub fn require_kernel(path: &str) -> bool {
     have(Path::new(path).exists(), path, "this kernel lacks it")
 }
 
+/// True if the running kernel is of this release or later. For tests of what depends on it: both outcomes are then asserted.
+#[must_use]
+pub fn kernel_at_least(major: u32, minor: u32) -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut numbers = release
+        .split(|c: char| !c.is_ascii_digit())
+        .map_while(|part| part.parse::<u32>().ok());
+    (numbers.next(), numbers.next()) >= (Some(major), Some(minor))
+}
+
 fn have(there: bool, name: &str, remedy: &str) -> bool {
     if there {
         return true;

@@ -49,6 +49,7 @@ payload() {
 	fi
 	add_program "${CARGO_TARGET_DIR:-target}/$PROFILE_FOLDER/rtwire" rtwire
 	gcc -O2 -Wall -Wextra -Werror -static -o "$tree/lab/bin/uman-test" kernel/uman/test/uman-test.c
+	[ "$1" = measure ] || ! named "$2" cards || dispatcher "$tree"
 	cp -r "$VM"/{suites,measure,lib.sh,uman-lib.sh,case} "$tree/lab/"
 	cp "$VM/guest-run" "$tree/lab/run"
 	chmod +x "$tree/lab/run"
@@ -83,6 +84,18 @@ payload() {
 		add_program "$program" "$(basename "$file" .cargo)"
 	done
 	pack "$tree" "$WORK/payload.cpio"
+}
+
+# dispatcher TREE: a program of somebody else that attaches by libxdp's dispatcher, with what it loads.
+dispatcher() {
+	local folder=/usr/lib/x86_64-linux-gnu/bpf program
+	program=$(command -v xdp-filter) && [ -e $folder/xdp-dispatcher.o ] || {
+		echo "The suite \`cards\` needs \`xdp-filter\` and libxdp's dispatcher: run \`make setup-test\`" >&2
+		return 3
+	}
+	add_program "$program" xdp-filter
+	mkdir -p "$1$folder"
+	cp "$folder"/{xdp-dispatcher,xdpfilt_*}.o "$1$folder/"
 }
 
 add_program() { # PATH NAME

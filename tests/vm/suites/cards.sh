@@ -228,6 +228,98 @@ test_replies_keep_a_tag_on_vmxnet3() {
 	rust on_cards_an_answer_has_the_tag_of_its_question_or_is_refused
 }
 
+# long_frames DRIVER MTU: with this MTU native mode is refused by name, generic mode serves, and doctor says so; with 1500 native serves.
+long_frames() {
+	card_pair "$1"
+	for end in a b; do ip -n vm-$end link set r$end mtu "$2"; done
+	linked
+	expect 3 at_b rtwire attach rb --mode native
+	says "in native mode"
+	says "an MTU of $2 is too long for most drivers"
+	! ip -n vm-b link show rb | grep -q xdp || fail "attached all the same: $(ip -n vm-b link show rb)"
+	at_b rtwire doctor rb >/tmp/doctor 2>&1 || true
+	grep -q "an MTU of $2: the receive program runs in .$1. up to" /tmp/doctor || fail "doctor: $(cat /tmp/doctor)"
+	answering --path auto
+	! grep -q 'XDP in native mode' /tmp/answering || fail "native with an MTU of $2: $(cat /tmp/answering)"
+	echo "@@ note MTU $2: $(grep '^answering on' /tmp/answering)"
+	answered
+	stop_answering
+	in_b ethtool -K rb rx-vlan-offload off 2>/dev/null || true
+	for end in a b; do ip -n vm-$end link set r$end mtu 1500; done
+	linked
+	answering --path xdp --mode native
+	answered
+	stop_answering
+}
+
+test_long_frames_are_refused_by_name_on_igb() { long_frames igb 9000; }
+
+test_long_frames_are_refused_by_name_on_virtio() { long_frames virtio_net 9000; }
+
+test_long_frames_are_refused_by_name_on_vmxnet3() { long_frames vmxnet3 9000; }
+
+# link_comes_back DRIVER PATH…: a responder outlives its link, natively and with a packet socket.
+link_comes_back() {
+	card_pair "$1"
+	shift
+	in_b ethtool -K rb rx-vlan-offload off 2>/dev/null || true
+	linked
+	for path in "$@"; do
+		# shellcheck disable=SC2086 # several words
+		answering --path $path
+		answered
+		for _ in 1 2; do
+			ip -n vm-b link set rb down
+			! ip -n vm-b link show rb | grep -q LOWER_UP || fail "rb is still up"
+			ip -n vm-b link set rb up
+			linked
+			kill -0 $responder 2>/dev/null || fail "$path: it ended: $(cat /tmp/answering)"
+			answered
+		done
+		[ $path = packet ] || ip -n vm-b link show rb | grep -q xdp || fail "the program has gone"
+		stop_answering
+	done
+}
+
+test_a_link_that_comes_back_is_answered_on_igb() { link_comes_back igb "xdp --mode native" packet; }
+
+test_a_link_that_comes_back_is_answered_on_virtio() { link_comes_back virtio_net "xdp --mode native" packet; }
+
+# Not natively: where the driver has sent an answer itself (XDP_TX), this vmxnet3 receives nothing more once its link was down. A program
+# that only passes frames on does not do that.
+test_a_link_that_comes_back_is_answered_on_vmxnet3() { link_comes_back vmxnet3 packet; }
+
+# xdp-filter attaches by libxdp's dispatcher, which holds the interface: nothing of it is replaced, and packet sockets serve.
+test_a_dispatcher_of_libxdp_is_left_alone() {
+	card_pair virtio_net
+	at_b xdp-filter load rb -m native
+	ip -n vm-b -d link show rb >/tmp/before
+	grep -q 'name xdp_dispatcher' /tmp/before || fail "this libxdp has attached without its dispatcher: $(cat /tmp/before)"
+	expect 3 at_b rtwire attach rb
+	says '`xdp_dispatcher`, number'
+	expect 3 at_b rtwire respond rb --path xdp
+	says '`xdp_dispatcher`, number'
+	at_b rtwire doctor rb >/tmp/doctor 2>&1 || true
+	grep -q 'the dispatcher of libxdp is attached in the driver' /tmp/doctor || fail "doctor: $(cat /tmp/doctor)"
+	answering --path auto
+	grep -q 'packet socket, since .*xdp_dispatcher' /tmp/answering || fail "not said: $(cat /tmp/answering)"
+	answered
+	stop_answering
+	ip -n vm-b -d link show rb | grep prog/xdp >/tmp/after
+	grep prog/xdp /tmp/before | cmp - /tmp/after || fail "another one now: $(cat /tmp/after)"
+	at_b xdp-filter unload rb
+	answering --path xdp --mode native
+	answered
+	stop_answering
+}
+
+# The kernel's own table of interrupts is the referee. The emulated igb interrupts also while its driver has not asked for it.
+test_a_thread_that_polls_needs_no_interrupt() {
+	card_pair virtio_net
+	card=$(in_b readlink -f /sys/class/net/rb/device)
+	RTWIRE_CARD=$(basename "$card")-input rust on_cards_a_thread_that_polls_needs_no_interrupt
+}
+
 # uman_above DRIVER: the kernel module above such a card, in each of its transmit modes.
 uman_above() {
 	. /lab/uman-lib.sh

@@ -66,7 +66,7 @@ pub struct Examination {
 /// A check: facts in, findings out.
 type Check = fn(&Facts) -> Vec<Finding>;
 
-const CHECKS: [Check; 62] = [
+const CHECKS: [Check; 63] = [
     kernel::preemption,
     kernel::throttling,
     kernel::threaded_interrupts,
@@ -114,6 +114,7 @@ const CHECKS: [Check; 62] = [
     driver::splitting,
     driver::rings_and_queues,
     steering::short_ring,
+    steering::by_filter,
     driver::order,
     driver::vlan_filter,
     driver::xdp,

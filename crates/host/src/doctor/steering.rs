@@ -97,6 +97,36 @@ pub(super) fn transmit(facts: &Facts) -> Vec<Finding> {
     ]
 }
 
+/// Checks for filters that direct received frames to a queue, where the card has several.
+pub(super) fn by_filter(facts: &Facts) -> Vec<Finding> {
+    // The kernel's name of `ntuple-filters`.
+    const FILTERS: &str = "rx-ntuple-filter";
+    let Some(interface) = &facts.interface else {
+        return Vec::new();
+    };
+    let active = ["rx", "combined"].map(|name| interface.parameter(Parameters::Channels, name));
+    let queues: u64 = active.into_iter().flatten().sum();
+    // A veth has no hash: its order is a check of its own.
+    if queues < 2 || interface.link.kind.is_some() {
+        return Vec::new();
+    }
+    let id = "driver.flow_steering";
+    let why = "the card spreads IP flows; frames without IP come to one queue, unless a filter directs them elsewhere";
+    let on = interface.offloads.active.contains(FILTERS);
+    let name = &interface.link.name;
+    let there = |state| format!("{queues} receive queues; filters of flows (ntuple) {state}");
+    if on {
+        return vec![Finding::good(Area::Driver, id, there("are on"), why)];
+    }
+    let found = |state| Finding::good(Area::Driver, id, there(state), why).at(Level::Note);
+    if interface.offloads.fixed.contains(FILTERS) {
+        return vec![found("are missing in this driver")];
+    }
+    vec![found("are off").by_hand(format!(
+        "ethtool -K {name} ntuple on; ethtool -N {name} flow-type ether proto 0x88b5 action 1"
+    ))]
+}
+
 pub(super) fn short_ring(facts: &Facts) -> Vec<Finding> {
     const LEAST: u64 = 128;
     let Some(interface) = &facts.interface else {

@@ -381,6 +381,36 @@ fn is_fact(part: &str) -> bool {
 }
 
 #[test]
+fn filters_of_flows_are_told_where_a_card_has_several_queues() {
+    use crate::netlink::{Offloads, Parameters};
+    let filter = "rx-ntuple-filter".to_owned();
+    let told = |queues: u64, active: &[&String], fixed: &[&String]| {
+        let set = |names: &[&String]| names.iter().map(|&name| name.clone()).collect();
+        let facts = Facts {
+            interface: Some(InterfaceFacts {
+                offloads: Offloads {
+                    active: set(active),
+                    fixed: set(fixed),
+                },
+                parameters: [(Parameters::Channels, [("combined", queues)].into())].into(),
+                ..InterfaceFacts::default()
+            }),
+            ..Machine::ideal().facts()
+        };
+        steering::by_filter(&facts).pop()
+    };
+    assert_eq!(told(1, &[], &[]), None);
+    let found = told(2, &[&filter], &[]).unwrap();
+    assert_eq!(found.level, Level::Good);
+    assert!(found.found.starts_with("2 receive queues"), "{found:?}");
+    let found = told(2, &[], &[]).unwrap();
+    assert!(found.level == Level::Note && found.remedy.is_some());
+    let found = told(2, &[], &[&filter]).unwrap();
+    assert!(found.found.ends_with("missing in this driver"), "{found:?}");
+    assert_eq!(found.remedy, None);
+}
+
+#[test]
 fn launch_times_are_there_where_the_driver_says_so() {
     let of = |socket| {
         let abilities = crate::netlink::XdpAbilities {

@@ -6,6 +6,9 @@ use rtwire_sys::netns;
 use super::Netlink;
 use crate::HostError;
 
+/// The value of `threaded` for a thread that polls all the time (`enum netdev_napi_threaded`, Linux 6.19).
+const POLLING: u32 = 2;
+
 /// One receive context of an interface, as the kernel reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Napi {
@@ -15,6 +18,8 @@ pub struct Napi {
     pub irq: Option<u32>,
     /// True if a kernel thread runs it.
     pub threaded: Option<bool>,
+    /// True if that thread polls the driver all the time.
+    pub polls: bool,
     /// The thread that runs it, if any.
     pub thread: Option<u32>,
     /// The number of empty polls before interrupts are allowed again.
@@ -76,6 +81,7 @@ impl Netlink {
                 id,
                 irq: napi.get_irq().ok(),
                 threaded: napi.get_threaded().ok().map(|value| value != 0),
+                polls: napi.get_threaded().ok() == Some(POLLING),
                 thread: napi.get_pid().ok(),
                 defer_hard_irqs: napi.get_defer_hard_irqs().unwrap_or(0),
                 gro_flush_timeout_ns: napi.get_gro_flush_timeout().unwrap_or(0),
@@ -90,13 +96,23 @@ impl Netlink {
     /// # Errors
     /// CAP_NET_ADMIN is missing, there is no such context, or the kernel is older than 6.17.
     pub fn set_napi_threaded(&mut self, id: u32, threaded: bool) -> Result<(), HostError> {
+        self.set_napi_work(id, u32::from(threaded))
+    }
+
+    /// Moves one receive context to a thread of its own that polls the driver all the time (threaded busy polling).
+    ///
+    /// # Errors
+    /// CAP_NET_ADMIN is missing, there is no such context, or the kernel is older than 6.19.
+    pub fn set_napi_polling(&mut self, id: u32) -> Result<(), HostError> {
+        self.set_napi_work(id, POLLING)
+    }
+
+    fn set_napi_work(&mut self, id: u32, threaded: u32) -> Result<(), HostError> {
         let mut request = netdev::Request::new().op_napi_set_do();
-        request
-            .encode()
-            .push_id(id)
-            .push_threaded(u32::from(threaded));
-        self.acknowledge(&request, || {
-            format!("move receive context {id} to a thread of its own")
+        request.encode().push_id(id).push_threaded(threaded);
+        self.acknowledge(&request, || match threaded {
+            POLLING => format!("let a thread of its own poll receive context {id} all the time"),
+            _ => format!("move receive context {id} to a thread of its own"),
         })
     }
 

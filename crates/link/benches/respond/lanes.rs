@@ -1,5 +1,6 @@
 //! Ways to ask and answer questions, and to write a newest value.
 
+use rtwire_host::HostError;
 use rtwire_host::napi::{NapiPriority, NapiThreads};
 use rtwire_link::program::{FIRST_ASKING_PORT, ReceiveProgram, Responder};
 use rtwire_link::responder::{PacketResponder, port_filter};
@@ -36,27 +37,30 @@ pub(crate) enum Kind {
     Tcp,
     /// The driver's reply, made in a kernel thread on the other core, as a card's interrupt there would do.
     DriverThread,
+    /// The same in a thread that polls all the time, where the kernel has it (Linux 6.19).
+    DriverPolling,
     /// Responders on the other core that sleep until a question comes.
     PacketBlocking,
     UdpBlocking,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Driver,
         Self::Packet,
         Self::Udp,
         Self::Tcp,
         Self::DriverThread,
+        Self::DriverPolling,
         Self::PacketBlocking,
         Self::UdpBlocking,
     ];
 
-    /// Returns `true` if a responder on the other core answers and has to be woken.
+    /// Returns `true` if a responder on the other core answers and has to be woken, or is one of those beside them.
     pub(crate) const fn is_woken(self) -> bool {
         matches!(
             self,
-            Self::DriverThread | Self::PacketBlocking | Self::UdpBlocking
+            Self::DriverThread | Self::DriverPolling | Self::PacketBlocking | Self::UdpBlocking
         )
     }
 
@@ -67,6 +71,9 @@ impl Kind {
             Self::Udp => "UDP, spinning",
             Self::Tcp => "TCP, spinning",
             Self::DriverThread => "driver reply (NAPI thread on the other core)",
+            Self::DriverPolling => {
+                "driver reply (NAPI thread on the other core, threaded busy polling)"
+            }
             Self::PacketBlocking => "packet responder, blocking on the other core",
             Self::UdpBlocking => "UDP responder, blocking on the other core",
         }
@@ -84,12 +91,14 @@ pub(crate) struct Lane {
     pub(crate) kind: Kind,
     pub(crate) samples: Vec<u64>,
     pub(crate) lost: u64,
+    /// The reason why the kernel has nothing to measure here.
+    pub(crate) refused: Option<String>,
     client: Client,
     server: Option<(Outbox<usize>, Inbox<()>)>,
     _threads: Option<NapiThreads>,
     programs: Vec<ReceiveProgram>,
     _responder: Option<Responder>,
-    _pair: NetnsPair,
+    pair: NetnsPair,
 }
 
 fn spin_until_ready<T>(mut attempt: impl FnMut() -> std::io::Result<T>) -> Option<T> {
@@ -210,16 +219,17 @@ impl Lane {
             kind,
             samples: Vec::new(),
             lost: 0,
+            refused: None,
             client: pair.a.run(|| frames(&pair.a, &pair.b)),
             server: None,
             _threads: None,
             programs: Vec::new(),
             _responder: None,
-            _pair: pair,
+            pair,
         };
-        let pair = &lane._pair;
+        let pair = &lane.pair;
         match kind {
-            Kind::Driver | Kind::DriverThread => {
+            Kind::Driver | Kind::DriverThread | Kind::DriverPolling => {
                 for side in [&pair.b, &pair.a] {
                     lane.programs.push(
                         side.run(|| ReceiveProgram::attach(&side.interface))
@@ -299,8 +309,29 @@ impl Lane {
         self.client.ask().is_some()
     }
 
+    /// Lets a thread poll while it is measured, and no longer: it would keep the other core from sleeping.
+    fn polling(&self) -> Result<Option<NapiThreads>, HostError> {
+        if self.kind != Kind::DriverPolling {
+            return Ok(None);
+        }
+        let wanted = NapiPriority {
+            want: Want::Other(0),
+            cpus: vec![1],
+        };
+        let answering = &self.pair.b;
+        let start = || NapiThreads::poll(&answering.interface, &wanted);
+        answering.run(start).map(Some)
+    }
+
     /// Asks `count` times and records the times.
     pub(crate) fn stretch(&mut self, count: usize) {
+        let _polling = match self.polling() {
+            Ok(threads) => threads,
+            Err(error) => {
+                self.refused = Some(error.to_string());
+                return;
+            }
+        };
         if let Some((orders, _)) = &self.server {
             orders.send(WARM_UP + count).unwrap();
         }

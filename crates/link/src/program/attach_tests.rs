@@ -90,7 +90,7 @@ fn frames_too_long_for_native_mode_get_the_generic_one() {
         .unwrap();
     assert_eq!(program.mode(), XdpMode::Generic);
     assert!(
-        program.why_generic().unwrap().contains("MTU"),
+        program.why_generic().unwrap().contains("an MTU of 9000"),
         "{:?}",
         program.why_generic()
     );

@@ -10,6 +10,7 @@ use libbpf_rs::{ProgramInput, libbpf_sys};
 
 use super::{BpfError, BpfObject, attached};
 use crate::error::Errno;
+use crate::interface;
 
 /// The mode of an XDP program: the place where it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,8 +40,14 @@ impl fmt::Display for XdpMode {
 }
 
 /// Returns the remedy for a refused attachment.
-pub(super) fn remedy(errno: Errno) -> &'static str {
-    match errno.0 {
+pub(super) fn remedy(errno: Errno, long_mtu: Option<u32>) -> String {
+    if let Some(mtu) = long_mtu {
+        return format!(
+            "; the driver cannot do this mode with its present settings, and an MTU of {mtu} is too long for most drivers: \
+             1500 is possible for each, 3506 for a veth (and its peer)"
+        );
+    }
+    let remedy = match errno.0 {
         libc::EPERM | libc::EACCES => "; CAP_NET_ADMIN and CAP_BPF are needed: run as root",
         libc::ENODEV => "; there is no such interface (any more)",
         libc::EOPNOTSUPP | libc::EINVAL => {
@@ -51,7 +58,21 @@ pub(super) fn remedy(errno: Errno) -> &'static str {
         }
         libc::ERANGE => "; the MTU (a veth's peer's, too) must be at most 3506 for this mode",
         _ => "",
+    };
+    remedy.to_owned()
+}
+
+/// The MTU that every driver with native mode takes.
+const USUAL_MTU: u32 = 1500;
+
+/// Returns the interface's MTU where it may be the reason of a refusal.
+fn long_mtu(ifindex: u32, mode: XdpMode, errno: i32) -> Option<u32> {
+    let about_settings = matches!(errno, libc::EINVAL | libc::EOPNOTSUPP | libc::ERANGE);
+    if mode != XdpMode::Native || !about_settings {
+        return None;
     }
+    let interface = interface::by_name(&interface::name_of(ifindex)?).ok()?;
+    Some(interface.mtu).filter(|&mtu| mtu > USUAL_MTU)
 }
 
 /// An attached XDP program. Dropping it detaches; so does the end of the process, however it ends.
@@ -202,6 +223,7 @@ fn refused(program: &str, ifindex: u32, mode: XdpMode, errno: i32) -> BpfError {
             ifindex,
             mode,
             errno: Errno(errno),
+            long_mtu: long_mtu(ifindex, mode, errno),
         },
     }
 }
