@@ -28,6 +28,8 @@ mod planning;
 mod schedules;
 #[path = "../crates/sim/tests/common/searched.rs"]
 mod searched;
+#[path = "../crates/sim/tests/common/shaped.rs"]
+mod shaped;
 #[path = "plan/tools.rs"]
 mod tools;
 

@@ -305,6 +305,26 @@ fn network_rows(quick: bool) -> Vec<Row> {
         .collect()
 }
 
+/// A tree in which every port has credits, or every switch has regulators.
+fn shaped_rows(quick: bool) -> Vec<Row> {
+    let simulations = if quick { 100 } else { 90_000 };
+    [("credit", "CBS"), ("asynchronous", "ATS")]
+        .iter()
+        .map(|(kind, name)| {
+            let ratios = crate::shaped::distances(kind, 1, simulations);
+            let least = ratios[0];
+            let row = at_most(
+                &format!("bound over worst found, {name}, 40 streams, median"),
+                median(ratios),
+                "×",
+                1.25,
+                40,
+            );
+            against(row, "least", least)
+        })
+        .collect()
+}
+
 /// Measures frames of eight links at one port, all at once: periodic ones, and bursts of a hundred.
 fn port_rows() -> Vec<Row> {
     ["interval = \"20 ms\"", "rate = \"1 Mbit/s\"\nburst = \"20 kB\""]
@@ -360,6 +380,7 @@ pub(crate) fn rows(quick: bool) -> Vec<Row> {
     let mut rows = port_rows();
     rows.extend(tandem_rows(quick));
     rows.extend(network_rows(quick));
+    rows.extend(shaped_rows(quick));
     rows.extend(simulator_rows(quick));
     rows
 }

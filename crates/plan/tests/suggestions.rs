@@ -67,10 +67,13 @@ fn a_larger_idle_slope() {
         "{refusal}"
     );
     planned(&typed(&text, &found, &["[[shaper]]"])).unwrap();
-    // With a deadline that needs more: the slope is more than the rates, and less than the link.
-    let text = three(credit, "priority = 7\ndeadline = \"150 us\"", FAST);
+    // With a deadline that needs more, behind a frame of B: the slope is more than the rates, and less than the link.
+    // 41.92 us at each link; the frame of B is served within 66.16 us at 63.37 Mbit/s.
+    let other = "[[stream]]\nname = \"y\"\ntalker = \"B\"\nlisteners = [\"L\"]\nframe = \"500 B\"\ninterval = \"1 ms\"\npriority = 7\n";
+    let more = format!("{credit}{other}");
+    let text = three(&more, "priority = 7\ndeadline = \"150 us\"", FAST);
     let (found, _) = suggested(&text, ChangeKind::IdleSlope);
-    assert!(!found.parts[0].contains("4193 kbit/s"), "{found}");
+    assert!(!found.parts[0].contains("8385 kbit/s"), "{found}");
     planned(&typed(&text, &found, &["[[shaper]]"])).unwrap();
 }
 

@@ -17,5 +17,8 @@ mod schedules;
 mod schema;
 #[path = "common/searched.rs"]
 mod searched;
+mod shaped;
+#[path = "common/shaped.rs"]
+mod shaped_networks;
 mod soundness;
 mod tightness;

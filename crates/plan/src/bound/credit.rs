@@ -38,11 +38,17 @@ impl Credit {
         low: Data,
     ) -> Result<Credit, Overflow> {
         let low = if keeps(Term::CreditBlocking) { low } else { 0 };
-        let largest = low.max(frame);
         let left = rate.checked_sub(above.slopes).filter(|left| *left > 0);
         let left = left.ok_or(Overflow)?;
-        // What those above hold back: their frames that run their credit down, and what they saved up behind a frame.
-        let saved = quotient_up(largest, rate)?;
+        // What those above hold back: their frames that run their credit down, and what they saved up behind a lower
+        // frame. Behind a frame of this class its own credit is less by more than theirs rises, as long as all slopes
+        // fit into the link.
+        let behind = if idle_slope <= left {
+            low
+        } else {
+            low.max(frame)
+        };
+        let saved = quotient_up(behind, rate)?;
         let mut held = product(above.slopes, saved);
         if keeps(Term::CreditAbove) {
             held = held.checked_add(above.frames).ok_or(Overflow)?;

@@ -304,6 +304,14 @@ fn cases() -> Vec<Case> {
             how: "the long frame of the class with the credit goes first",
         },
         Case {
+            term: Term::CreditOwn,
+            servers: vec![credit(classes(port(100), 2), 1, 30)],
+            flows: vec![urgent(flow(LONG, 2, 1_000, &[0]), 1)],
+            of: Of::Delay(0, 1),
+            reached: 520,
+            how: "two long frames: the second waits 400 us for the credit",
+        },
+        Case {
             term: Term::RegulatedBurst,
             servers: vec![port(100), regulated],
             flows: vec![flow(LONG, 1, 1_000, &[0, 1])],

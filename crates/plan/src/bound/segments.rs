@@ -20,6 +20,7 @@
 use std::collections::HashMap;
 
 use super::arrivals::{Bundle, Class};
+use super::credit::Credit;
 use super::excess::Arrivals;
 use super::fixed::{self, Data, Line, Rate, Time, plus, product, quotient_up};
 use super::graph::{ClassShaper, Graph, Hop, Method, PortBound};
@@ -82,7 +83,7 @@ impl<'a> Segments<'a> {
     /// Returns the largest delay of a flow through consecutive hops, in seconds. It is the time from the arrival of a
     /// frame's last bit at the first port to its departure from the last.
     ///
-    /// `way` has the hops' places within the flow. `None` behind ports without a bound, at ports with shapers, or once
+    /// `way` has the hops' places within the flow. `None` behind ports without a bound, at ports with regulators, or once
     /// the work is used up.
     ///
     /// # Errors
@@ -130,7 +131,10 @@ impl<'a> Segments<'a> {
         let here = self.analysis.added_jitter[place];
         let Entry { varies, sooner, .. } = self.analysis.entry(flow, hop);
         let has_jitter = here.is_some_and(|here| here != AddedJitter::default()) || varies > 0;
-        if self.is_exhausted() || self.is_shaped(server) || here.is_none() || !has_jitter {
+        let smallest = self.analysis.flows[flow].smallest;
+        let has_credit = self.shaper(server, class) != ClassShaper::None;
+        let differs = has_jitter || has_credit;
+        if self.is_exhausted() || self.is_regulated(flow, hop) || here.is_none() || !differs {
             return Ok(None);
         }
         let cost = self.analysis.passing[server].len();
@@ -140,22 +144,41 @@ impl<'a> Segments<'a> {
             late: -varies,
             line: -varies,
         });
-        let delay = self.analysis.delay_of(server, class);
+        let delay = self.analysis.delay_of(server, class, smallest);
         self.analysis.added_jitter[place] = here;
         // What leaves the range of numbers is not bounded this way.
         let delay = delay.unwrap_or(None);
         Ok(delay.map(|delay| fixed::seconds(delay - sooner)))
     }
 
-    fn is_shaped(&self, server: usize) -> bool {
-        self.analysis.graph.servers[server].shapers != [ClassShaper::None; 8]
+    fn shaper(&self, server: usize, class: u8) -> ClassShaper {
+        let shapers = &self.analysis.graph.servers[server].shapers;
+        shapers.get(usize::from(class)).copied().unwrap_or_default()
+    }
+
+    /// True if a flow passes a regulator at a hop or behind it. There it may wait for others, so that only the delay of
+    /// all of them counts.
+    fn is_regulated(&self, flow: usize, hop: usize) -> bool {
+        let hops = &self.analysis.graph.flows[flow].hops;
+        let mut near = hops
+            .iter()
+            .enumerate()
+            .filter(|(at, next)| *at == hop || next.before == Some(hop));
+        near.any(|(_, near)| self.shaper(near.server, near.class) == ClassShaper::Regulated)
+    }
+
+    /// True if a class or one above it has regulators at a port.
+    fn meets_regulators(&self, server: usize, class: u8) -> bool {
+        let shapers = &self.analysis.graph.servers[server].shapers;
+        shapers[usize::from(class).min(shapers.len())..].contains(&ClassShaper::Regulated)
     }
 
     fn segment(&mut self, way: &[(usize, u8)]) -> Result<Option<Time>, Overflow> {
         let (Some(&(first, _)), Some(&(last, _))) = (way.first(), way.last()) else {
             return Ok(None);
         };
-        if way.iter().any(|(server, _)| self.is_shaped(*server)) {
+        let mut regulated = way.iter();
+        if regulated.any(|(server, class)| self.meets_regulators(*server, *class)) {
             return Ok(None);
         }
         let sharers = self.sharers(way);
@@ -218,11 +241,13 @@ impl<'a> Segments<'a> {
 
     /// Returns the wait of the sharers at a port, and the rate at which it then serves them.
     fn port(
-        &self,
+        &mut self,
         server: usize,
         class: u8,
         sharers: &[(usize, usize)],
     ) -> Result<Option<(Time, Rate)>, Overflow> {
+        let shaped = self.analysis.shaped_of(server)?;
+        let has_credit = |class: u8| matches!(shaped.get(usize::from(class)), Some(Some(_)));
         let analysis = &self.analysis;
         let here = &analysis.servers[server];
         let (mut above, mut others) = (Line::default(), Line::default());
@@ -233,6 +258,10 @@ impl<'a> Segments<'a> {
             let its = analysis.graph.flows[flow].hops[hop].class;
             if its < class {
                 low = low.max(own.largest);
+                continue;
+            }
+            if its > class && has_credit(its) {
+                // It counts by what it sends.
                 continue;
             }
             // In order of their numbers, as they were found.
@@ -253,6 +282,12 @@ impl<'a> Segments<'a> {
             } else {
                 others = others.plus(line)?;
             }
+        }
+        if let Some(Some(one)) = shaped.get(usize::from(class)) {
+            return behind_credit(&one.credit, here.latency, others);
+        }
+        for one in shaped.iter().skip(usize::from(class) + 1).flatten() {
+            above = above.plus(one.lines()[0])?;
         }
         let served = here.rate - above.rate;
         let left = served - others.rate;
@@ -320,6 +355,26 @@ impl<'a> Segments<'a> {
         }
         Ok(Some(groups))
     }
+}
+
+/// Returns the wait of the sharers at a port where their class has a credit, and the rate at which it then serves them.
+fn behind_credit(
+    credit: &Credit,
+    latency: Time,
+    others: Line,
+) -> Result<Option<(Time, Rate)>, Overflow> {
+    let left = credit.idle_slope - others.rate;
+    if left <= 0 {
+        return Ok(None);
+    }
+    let burst = if keeps(Term::SegmentOthers) {
+        others.burst
+    } else {
+        0
+    };
+    let first = plus(credit.wait, latency)?;
+    let wait = plus(first, quotient_up(burst, credit.idle_slope)?)?;
+    Ok(Some((wait, left)))
 }
 
 /// Cuts a route so that the sum over its pieces is the least. `cost` returns the cost of a piece from its first and

@@ -99,11 +99,27 @@ fn the_next_port_waits_for_the_longest_frame_of_the_sharers() {
 }
 
 #[test]
-fn a_port_with_a_shaper_is_in_no_segment() {
+fn a_port_with_a_credit_serves_at_its_idle_slope() {
     let mut shaped = port(100);
     shaped.shapers[0] = ClassShaper::Credit {
         idle_slope: Ratio::whole(50_000_000),
     };
+    shaped.foreign_frame = Ratio::whole(LONG);
+    let first = flow((SHORT, 9, 1_000), 0, &[0]);
+    let second = flow((SHORT, 5, 1_000), 0, &[1]);
+    let graph = graph(
+        vec![port(100), shaped],
+        vec![flow(OWN, 0, &[0, 1]), first, second],
+    );
+    // Port 0: b_X / C and L / C. Port 1: L_low / C, b_X / I, and the burst at I - r_X, which is the least rate.
+    let by_hand = 90_000 + 10_000 + 120_000 + 100_000 + 204_082;
+    assert_is(delay_ns(&graph), by_hand);
+}
+
+#[test]
+fn a_port_with_regulators_is_in_no_segment() {
+    let mut shaped = port(100);
+    shaped.shapers[0] = ClassShaper::Regulated;
     let other = flow((SHORT, 9, 1_000), 0, &[0]);
     let graph = graph(vec![port(100), shaped], vec![flow(OWN, 0, &[0, 1]), other]);
     let mut segments = Segments::new(&graph, Method::FULL, 1_000).unwrap();

@@ -16,7 +16,34 @@ const NEAR: Time = 50;
 pub(super) struct Port {
     pub(super) bound: PortBound,
     pub(super) delays: Vec<Option<Time>>,
-    credits: Vec<Option<Credit>>,
+    shaped: Vec<Option<Shaped>>,
+}
+
+/// A class with a credit at one port.
+pub(in crate::bound) struct Shaped {
+    pub(in crate::bound) credit: Credit,
+    /// The largest delay of its frames.
+    delay: Option<Time>,
+    /// The most that it sends in any window, since nothing stays for longer than the delay.
+    passes: Option<Line>,
+}
+
+impl Shaped {
+    /// Returns the lines that bound what the class sends in any window. The first has the least rate.
+    pub(in crate::bound) fn lines(&self) -> Vec<Line> {
+        let sends = if keeps(Term::CreditBurst) {
+            self.credit.sends
+        } else {
+            Line {
+                burst: 0,
+                ..self.credit.sends
+            }
+        };
+        let mut lines = vec![sends];
+        lines.extend(self.passes);
+        lines.sort_unstable_by_key(|line| (line.rate, line.burst));
+        lines
+    }
 }
 
 impl Analysis<'_> {
@@ -34,19 +61,17 @@ impl Analysis<'_> {
             .map(|class| self.below(server, class, inputs))
             .collect();
         let credits = self.credits(server, &largest, &low)?;
+        let shaped = self.shaped(server, inputs, credits)?;
         let mut delays = Vec::with_capacity(classes);
         let mut bounds = Vec::with_capacity(classes);
         for class in 0..classes {
             let blocking = if keeps(Term::Blocking) { low[class] } else { 0 };
             let here = &self.servers[server];
-            let (delay, in_the_way) = match (used[class], &credits[class]) {
+            let (delay, in_the_way) = match (used[class], &shaped[class]) {
                 (false, _) => (Some(here.latency), low[class]),
-                (true, Some(credit)) => {
-                    let delay = self.credit_delay(server, class, credit, inputs)?;
-                    (delay, product(self.servers[server].rate, credit.wait))
-                }
+                (true, Some(one)) => (one.delay, product(here.rate, one.credit.wait)),
                 (true, None) => {
-                    let delay = self.delay(server, class, blocking, inputs, &credits)?;
+                    let delay = self.delay(server, class, blocking, inputs, &shaped)?;
                     (delay, low[class])
                 }
             };
@@ -70,7 +95,7 @@ impl Analysis<'_> {
         Ok(Port {
             bound,
             delays,
-            credits,
+            shaped,
         })
     }
 
@@ -81,17 +106,96 @@ impl Analysis<'_> {
         largest.fold(self.servers[server].foreign, Data::max)
     }
 
-    /// Returns the largest delay of a class at a port without shapers, with the arrivals as they are known now.
+    /// Returns the largest delay of a class at a port, with the arrivals as they are known now. Of a class with a credit
+    /// it is that of frames of at least `smallest`.
     pub(in crate::bound) fn delay_of(
         &mut self,
         server: usize,
         class: u8,
+        smallest: Data,
     ) -> Result<Option<Time>, Overflow> {
         let inputs = self.inputs(server, true)?;
         let class = usize::from(class);
         let low = self.below(server, class, &inputs);
-        let credits = vec![None; usize::from(self.graph.servers[server].classes)];
-        self.delay(server, class, low, &inputs, &credits)
+        let shaped = self.shaped_now(server, &inputs)?;
+        match shaped.get(class) {
+            Some(Some(one)) => self.credit_delay(server, class, &one.credit, smallest, &inputs),
+            _ => self.delay(server, class, low, &inputs, &shaped),
+        }
+    }
+
+    /// Returns the classes with a credit of a port, with the arrivals as they are known now; nothing if it has none.
+    pub(in crate::bound) fn shaped_of(
+        &mut self,
+        server: usize,
+    ) -> Result<Vec<Option<Shaped>>, Overflow> {
+        if self.servers[server].slopes == [None; 8] {
+            return Ok(Vec::new());
+        }
+        let inputs = self.inputs(server, true)?;
+        self.shaped_now(server, &inputs)
+    }
+
+    /// Returns the classes with a credit of a port.
+    fn shaped_now(
+        &mut self,
+        server: usize,
+        inputs: &[Input],
+    ) -> Result<Vec<Option<Shaped>>, Overflow> {
+        let classes = usize::from(self.graph.servers[server].classes);
+        let of = |class: usize| inputs.iter().map(move |input| input.classes[class].largest);
+        let largest: Vec<Data> = (0..classes)
+            .map(|class| of(class).max().unwrap_or(0))
+            .collect();
+        let low: Vec<Data> = (0..classes)
+            .map(|class| self.below(server, class, inputs))
+            .collect();
+        let credits = self.credits(server, &largest, &low)?;
+        self.shaped(server, inputs, credits)
+    }
+
+    /// Returns the classes with a credit of a port, with their delays.
+    fn shaped(
+        &mut self,
+        server: usize,
+        inputs: &[Input],
+        credits: Vec<Option<Credit>>,
+    ) -> Result<Vec<Option<Shaped>>, Overflow> {
+        let mut list = Vec::with_capacity(credits.len());
+        for (class, credit) in credits.into_iter().enumerate() {
+            let Some(credit) = credit else {
+                list.push(None);
+                continue;
+            };
+            let smallest = self.smallest(server, class);
+            let delay = self.credit_delay(server, class, &credit, smallest, inputs)?;
+            let passes = match delay {
+                Some(delay) => {
+                    // In the queue, without the latency before or behind it.
+                    let queued = delay - self.latency(server);
+                    let mut all = Line::default();
+                    for input in inputs {
+                        all = all.plus(input.classes[class].contracts)?;
+                    }
+                    Some(all.shifted(queued))
+                }
+                None => None,
+            };
+            list.push(Some(Shaped {
+                credit,
+                delay,
+                passes,
+            }));
+        }
+        Ok(list)
+    }
+
+    /// Returns the smallest frame of a class at a port.
+    fn smallest(&self, server: usize, class: usize) -> Data {
+        let passing = self.passing[server].iter();
+        let here = passing.filter(|passing| usize::from(self.class_of(**passing)) == class);
+        let frames = here.map(|(flow, _)| self.flows[*flow as usize].smallest);
+        frames.min().unwrap_or(0)
     }
 
     fn credits(
@@ -118,12 +222,16 @@ impl Analysis<'_> {
         Ok(credits)
     }
 
-    /// Returns the largest delay of a class with a credit. Its service is I (t - wait), whatever is above it.
+    /// Returns the largest delay of frames of at least `smallest` in a class with a credit.
+    ///
+    /// The class is served I (t - wait), whatever is above it, until the frame begins. The frame itself takes its time
+    /// on the link.
     fn credit_delay(
         &mut self,
         server: usize,
         class: usize,
         credit: &Credit,
+        smallest: Data,
         inputs: &[Input],
     ) -> Result<Option<Time>, Overflow> {
         let mut groups = Vec::new();
@@ -145,7 +253,14 @@ impl Analysis<'_> {
         };
         let latency = self.latency(server);
         let waits = plus(credit.wait, latency)?;
-        plus(quotient_up(excess, credit.idle_slope)?, waits).map(Some)
+        let ahead = (excess - smallest).max(0);
+        let own = if keeps(Term::CreditOwn) {
+            quotient_up(smallest, self.servers[server].rate)?
+        } else {
+            0
+        };
+        let begins = plus(quotient_up(ahead, credit.idle_slope)?, own)?;
+        plus(begins, waits).map(Some)
     }
 
     fn latency(&self, server: usize) -> Time {
@@ -168,7 +283,7 @@ impl Analysis<'_> {
         class: usize,
         blocking: Data,
         inputs: &[Input],
-        credits: &[Option<Credit>],
+        shaped: &[Option<Shaped>],
     ) -> Result<Option<Time>, Overflow> {
         let rate = self.servers[server].rate;
         let mut parts: Vec<Part<'_>> = Vec::new();
@@ -179,7 +294,7 @@ impl Analysis<'_> {
             let mut part = Part::default();
             for (at, one) in input.classes.iter().enumerate().skip(class) {
                 // Classes with a credit count by what they send, not by what comes.
-                if !one.used || (at > class && credits[at].is_some()) {
+                if !one.used || (at > class && shaped[at].is_some()) {
                     continue;
                 }
                 if one.unbounded {
@@ -207,20 +322,13 @@ impl Analysis<'_> {
             urgent = urgent.plus(above.contracts)?;
             parts.push(part);
         }
-        for credit in credits.iter().skip(class + 1).flatten() {
-            let sends = if keeps(Term::CreditBurst) {
-                credit.sends
-            } else {
-                Line {
-                    burst: 0,
-                    ..credit.sends
-                }
-            };
-            urgent = urgent.plus(sends)?;
+        for one in shaped.iter().skip(class + 1).flatten() {
+            let lines = one.lines();
+            urgent = urgent.plus(lines[0])?;
             parts.push(Part {
                 equal: vec![Line::default()],
-                above: vec![sends],
-                both: vec![sends],
+                above: lines.clone(),
+                both: lines,
                 ..Part::default()
             });
         }
@@ -405,7 +513,7 @@ impl Analysis<'_> {
         let numbers = &self.servers[server];
         let classes = usize::from(here.classes);
         let mut all = vec![None; classes];
-        let has_credit = port.credits.iter().any(Option::is_some);
+        let has_credit = port.shaped.iter().any(Option::is_some);
         if self.method.aggregates && !has_credit {
             let mut arrived = Some(Line::default());
             let (mut largest, mut smallest) = (0, Data::MAX);
@@ -441,10 +549,10 @@ impl Analysis<'_> {
                 }
             }
         }
-        let credit = port.credits.iter().map(|credit| {
-            let credit = credit.as_ref()?;
+        let credit = port.shaped.iter().map(|one| {
+            let one = one.as_ref()?;
             // Held frames follow each other faster.
-            (!here.catches_up).then_some(credit.sends)
+            (!here.catches_up).then_some(one.credit.sends)
         });
         let credit = credit.collect();
         let departures = &mut self.departures[server];
