@@ -3,7 +3,7 @@
 //! A class may send if its credit is zero or more. While it sends, its credit falls by `C - I`; while it waits, it
 //! rises by `I`. Sources: J. A. Ruiz De Azua, M. Boyer, "Complete modelling of AVB in Network Calculus" (RTNS 2014);
 //! L. Zhao et al., "Timing analysis of AVB traffic in TSN networks using network calculus" (RTAS 2018).
-//! `docs/bounds.md` derives both lines.
+//! `docs/bounds.md` derives the lines and the wait.
 
 use super::fixed::{Data, Line, Rate, Time, product, quotient_up};
 use super::mutation::{Term, keeps};
@@ -18,46 +18,26 @@ pub(super) struct Credit {
     pub(super) wait: Time,
     /// The most that it sends in any window, in whole frames or parts.
     pub(super) sends: Line,
-}
-
-/// Sums over the classes with a credit that are above one.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Above {
-    slopes: Rate,
-    /// Time on the link: the sum of L_j (C - I_j), 10^-18 bit times 10^-6 bit/s, over C.
-    frames: Data,
+    /// The most that it sends from an instant on at which its credit is at most zero.
+    pub(super) uses: Line,
 }
 
 impl Credit {
-    /// Returns a class below `above`. `frame` is its largest frame, `low` the largest frame of those below it.
+    /// Returns a class below those of `above`, each as the lines that bound what it sends from an instant on at which
+    /// its credit is at most zero. `frame` is its largest frame, `low` the largest frame of those below it.
+    ///
+    /// # Errors
+    /// [`Overflow`], also if the idle slopes are more than the link's rate.
     pub(super) fn new(
         rate: Rate,
         idle_slope: Rate,
-        above: &Above,
+        above: &[Vec<Line>],
         frame: Data,
         low: Data,
     ) -> Result<Credit, Overflow> {
         let low = if keeps(Term::CreditBlocking) { low } else { 0 };
-        let left = rate.checked_sub(above.slopes).filter(|left| *left > 0);
-        let left = left.ok_or(Overflow)?;
-        // What those above hold back: their frames that run their credit down, and what they saved up behind a lower
-        // frame. Behind a frame of this class its own credit is less by more than theirs rises, as long as all slopes
-        // fit into the link.
-        let behind = if idle_slope <= left {
-            low
-        } else {
-            low.max(frame)
-        };
-        let saved = quotient_up(behind, rate)?;
-        let mut held = product(above.slopes, saved);
-        if keeps(Term::CreditAbove) {
-            held = held.checked_add(above.frames).ok_or(Overflow)?;
-        } else {
-            held = 0;
-        }
-        let wait = quotient_up(low, rate)?
-            .checked_add(quotient_up(held, left)?)
-            .ok_or(Overflow)?;
+        let above = if keeps(Term::CreditAbove) { above } else { &[] };
+        let wait = blocked(rate, low, above)?;
         let own = scaled(frame, rate, idle_slope)?;
         let burst = product(idle_slope, wait).checked_add(own).ok_or(Overflow)?;
         Ok(Credit {
@@ -67,20 +47,40 @@ impl Credit {
                 burst,
                 rate: idle_slope,
             },
+            uses: Line {
+                burst: if keeps(Term::CreditBurst) { own } else { 0 },
+                rate: idle_slope,
+            },
         })
     }
 }
 
-impl Above {
-    /// Returns the sums with one more class.
-    pub(super) fn and(self, rate: Rate, idle_slope: Rate, frame: Data) -> Result<Above, Overflow> {
-        Ok(Above {
-            slopes: super::fixed::plus(self.slopes, idle_slope)?,
-            frames: self
-                .frames
-                .checked_add(scaled(frame, rate, idle_slope)?)
-                .ok_or(Overflow)?,
-        })
+/// Returns the least time within which the link sends a lower frame and all that those above may send meanwhile.
+fn blocked(rate: Rate, low: Data, above: &[Vec<Line>]) -> Result<Time, Overflow> {
+    // The first line of each has the least rate, so that the time ends. Any choice of lines bounds it.
+    let mut chosen: Vec<Line> = above
+        .iter()
+        .map(|lines| lines.first().copied().unwrap_or_default())
+        .collect();
+    let mut least = Time::MAX;
+    loop {
+        let (mut bits, mut left) = (low, rate);
+        for line in &chosen {
+            bits = bits.checked_add(line.burst).ok_or(Overflow)?;
+            left = left.checked_sub(line.rate).ok_or(Overflow)?;
+        }
+        if left <= 0 {
+            return Err(Overflow);
+        }
+        let time = quotient_up(bits, left)?;
+        if time >= least {
+            return Ok(least);
+        }
+        least = time;
+        for (line, lines) in chosen.iter_mut().zip(above) {
+            let best = lines.iter().min_by_key(|line| line.at(least));
+            *line = best.copied().unwrap_or_default();
+        }
     }
 }
 
@@ -90,4 +90,36 @@ fn scaled(frame: Data, rate: Rate, idle_slope: Rate) -> Result<Data, Overflow> {
     let falls = falls.ok_or(Overflow)?;
     // The time that the frame takes is rounded up first: the product is exact.
     Ok(product(falls, quotient_up(frame, rate)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Line, blocked};
+    use crate::bound::fixed::{data_up, rate_up};
+    use rtwire_describe::ratio::Ratio;
+
+    fn line(bits: i128, mbit: i128) -> Line {
+        Line {
+            burst: data_up(Ratio::whole(bits)).unwrap(),
+            rate: rate_up(Ratio::whole(mbit * 1_000_000)).unwrap(),
+        }
+    }
+
+    #[test]
+    fn those_above_hold_back_what_they_use() {
+        let rate = line(0, 100).rate;
+        let low = line(1_000, 0).burst;
+        let us = |above: &[Vec<Line>]| blocked(rate, low, above).unwrap() / 1_000_000;
+        // Nothing comes: no slope of those above counts.
+        assert_eq!(us(&[]), 10);
+        assert_eq!(us(&[vec![line(0, 0), line(0, 40)]]), 10);
+        // (1000 + 3000) / 80 by what comes; (1000 + 600) / 60 by the credit; (1000 + 600 + 200) / (60 - 10) by both.
+        let (comes, held) = (line(3_000, 20), line(600, 40));
+        assert_eq!(us(&[vec![comes]]), 50);
+        assert_eq!(us(&[vec![comes, held]]), 26);
+        assert_eq!(
+            us(&[vec![comes, held], vec![line(200, 10), line(900, 20)]]),
+            36
+        );
+    }
 }

@@ -39,6 +39,8 @@ pub(crate) enum Term {
     CreditAbove,
     /// The data that a class with a credit may send at once towards those below it.
     CreditBurst,
+    /// The burst of the contracts of a class with a credit towards those below it.
+    CreditUsed,
     /// The time on the link of a frame that a credit let go.
     CreditOwn,
     /// The burst with which a flow leaves its regulator.

@@ -304,6 +304,17 @@ fn cases() -> Vec<Case> {
             how: "the long frame of the class with the credit goes first",
         },
         Case {
+            term: Term::CreditUsed,
+            servers: vec![credit(classes(port(100), 2), 1, 40)],
+            flows: vec![
+                flow(SHORT, 1, 1_000, &[0]),
+                urgent(flow(SHORT, 1, 100, &[0]), 1),
+            ],
+            of: Of::Delay(0, 0),
+            reached: 20,
+            how: "the short frame of the class with the credit goes first",
+        },
+        Case {
             term: Term::CreditOwn,
             servers: vec![credit(classes(port(100), 2), 1, 30)],
             flows: vec![urgent(flow(LONG, 2, 1_000, &[0]), 1)],

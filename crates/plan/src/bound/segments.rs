@@ -287,7 +287,7 @@ impl<'a> Segments<'a> {
             return behind_credit(&one.credit, here.latency, others);
         }
         for one in shaped.iter().skip(usize::from(class) + 1).flatten() {
-            above = above.plus(one.lines()[0])?;
+            above = above.plus(one.lines[0])?;
         }
         let served = here.rate - above.rate;
         let left = served - others.rate;

@@ -164,17 +164,21 @@ pub(crate) fn random_shaped_ways(random: &mut Random) -> String {
     } else {
         random_line(random)
     };
-    with_shapers(text, random)
+    // Few long routes have a promise if regulators stand here and there: each needs one at the port before, too.
+    let everywhere = random.once_in(2);
+    with_shapers(text, random, everywhere)
 }
 
 /// Creates a random network in which some classes have credits or regulators.
 pub(crate) fn random_shapers(random: &mut Random) -> String {
     let text = random_description(random);
-    with_shapers(text, random)
+    with_shapers(text, random, false)
 }
 
 /// Adds credits or regulators to some classes of a network, and sometimes clocks that drift.
-pub(crate) fn with_shapers(mut text: String, random: &mut Random) -> String {
+///
+/// `everywhere`: each class of a switch without a credit has regulators.
+pub(crate) fn with_shapers(mut text: String, random: &mut Random, everywhere: bool) -> String {
     if random.once_in(3) {
         text = text.replace("[defaults]\n", "[defaults]\nclock-drift = \"100 ppm\"\n");
     }
@@ -202,7 +206,7 @@ pub(crate) fn with_shapers(mut text: String, random: &mut Random) -> String {
                         "{head}kind = \"credit\"\nidle-slope = \"{slope} bit/s\""
                     )
                     .unwrap();
-                } else if node.starts_with('s') && random.once_in(3) {
+                } else if node.starts_with('s') && (everywhere || random.once_in(3)) {
                     writeln!(text, "{head}kind = \"asynchronous\"").unwrap();
                 }
             }

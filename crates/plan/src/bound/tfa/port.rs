@@ -2,9 +2,9 @@
 
 use super::Analysis;
 use crate::bound::arrivals::{Bundle, Class, Departures, Input, Part, together};
-use crate::bound::credit::{Above, Credit};
+use crate::bound::credit::Credit;
 use crate::bound::excess::Arrivals;
-use crate::bound::fixed::{self, Data, Line, Time, plus, product, quotient_up};
+use crate::bound::fixed::{self, Data, Line, Rate, Time, plus, product, quotient_up};
 use crate::bound::graph::{ClassBound, ClassShaper, PortBound};
 use crate::bound::mutation::{Term, keeps};
 use rtwire_describe::ratio::Overflow;
@@ -24,26 +24,9 @@ pub(in crate::bound) struct Shaped {
     pub(in crate::bound) credit: Credit,
     /// The largest delay of its frames.
     delay: Option<Time>,
-    /// The most that it sends in any window, since nothing stays for longer than the delay.
-    passes: Option<Line>,
-}
-
-impl Shaped {
-    /// Returns the lines that bound what the class sends in any window. The first has the least rate.
-    pub(in crate::bound) fn lines(&self) -> Vec<Line> {
-        let sends = if keeps(Term::CreditBurst) {
-            self.credit.sends
-        } else {
-            Line {
-                burst: 0,
-                ..self.credit.sends
-            }
-        };
-        let mut lines = vec![sends];
-        lines.extend(self.passes);
-        lines.sort_unstable_by_key(|line| (line.rate, line.burst));
-        lines
-    }
+    /// The lines that bound what the class sends from an instant on at which its credit is at most zero. The first has
+    /// the least rate.
+    pub(in crate::bound) lines: Vec<Line>,
 }
 
 impl Analysis<'_> {
@@ -60,8 +43,7 @@ impl Analysis<'_> {
         let low: Vec<Data> = (0..classes)
             .map(|class| self.below(server, class, inputs))
             .collect();
-        let credits = self.credits(server, &largest, &low)?;
-        let shaped = self.shaped(server, inputs, credits)?;
+        let shaped = self.shaped(server, inputs, &largest, &low)?;
         let mut delays = Vec::with_capacity(classes);
         let mut bounds = Vec::with_capacity(classes);
         for class in 0..classes {
@@ -150,42 +132,52 @@ impl Analysis<'_> {
         let low: Vec<Data> = (0..classes)
             .map(|class| self.below(server, class, inputs))
             .collect();
-        let credits = self.credits(server, &largest, &low)?;
-        self.shaped(server, inputs, credits)
+        self.shaped(server, inputs, &largest, &low)
     }
 
-    /// Returns the classes with a credit of a port, with their delays.
+    /// Returns the classes with a credit of a port, with their delays. `largest` and `low` are the largest frames of each
+    /// class and of those below it.
     fn shaped(
         &mut self,
         server: usize,
         inputs: &[Input],
-        credits: Vec<Option<Credit>>,
+        largest: &[Data],
+        low: &[Data],
     ) -> Result<Vec<Option<Shaped>>, Overflow> {
-        let mut list = Vec::with_capacity(credits.len());
-        for (class, credit) in credits.into_iter().enumerate() {
-            let Some(credit) = credit else {
-                list.push(None);
+        let rate = self.servers[server].rate;
+        let mut list: Vec<Option<Shaped>> = Vec::new();
+        list.resize_with(largest.len(), || None);
+        let (mut above, mut slopes): (Vec<Vec<Line>>, Rate) = (Vec::new(), 0);
+        for class in (0..largest.len()).rev() {
+            let slope = self.servers[server].slopes.get(class).copied().flatten();
+            let Some(slope) = slope else {
                 continue;
             };
+            slopes = plus(slopes, slope)?;
+            if slopes > rate {
+                return Err(Overflow);
+            }
+            let credit = Credit::new(rate, slope, &above, largest[class], low[class])?;
             let smallest = self.smallest(server, class);
             let delay = self.credit_delay(server, class, &credit, smallest, inputs)?;
-            let passes = match delay {
-                Some(delay) => {
-                    // In the queue, without the latency before or behind it.
-                    let queued = delay - self.latency(server);
-                    let mut all = Line::default();
-                    for input in inputs {
-                        all = all.plus(input.classes[class].contracts)?;
-                    }
-                    Some(all.shifted(queued))
+            let mut lines = vec![credit.uses];
+            if delay.is_some() {
+                // Its contracts bound it as well, since their rates are below the idle slope.
+                let mut contracts = Line::default();
+                for input in inputs {
+                    contracts = contracts.plus(input.classes[class].contracts)?;
                 }
-                None => None,
-            };
-            list.push(Some(Shaped {
+                if !keeps(Term::CreditUsed) {
+                    contracts.burst = 0;
+                }
+                lines.insert(0, contracts);
+            }
+            above.push(lines.clone());
+            list[class] = Some(Shaped {
                 credit,
                 delay,
-                passes,
-            }));
+                lines,
+            });
         }
         Ok(list)
     }
@@ -196,30 +188,6 @@ impl Analysis<'_> {
         let here = passing.filter(|passing| usize::from(self.class_of(**passing)) == class);
         let frames = here.map(|(flow, _)| self.flows[*flow as usize].smallest);
         frames.min().unwrap_or(0)
-    }
-
-    fn credits(
-        &self,
-        server: usize,
-        largest: &[Data],
-        low: &[Data],
-    ) -> Result<Vec<Option<Credit>>, Overflow> {
-        let here = &self.servers[server];
-        let mut credits = vec![None; largest.len()];
-        let mut above = Above::default();
-        for class in (0..largest.len()).rev() {
-            if let Some(slope) = here.slopes.get(class).copied().flatten() {
-                credits[class] = Some(Credit::new(
-                    here.rate,
-                    slope,
-                    &above,
-                    largest[class],
-                    low[class],
-                )?);
-                above = above.and(here.rate, slope, largest[class])?;
-            }
-        }
-        Ok(credits)
     }
 
     /// Returns the largest delay of frames of at least `smallest` in a class with a credit.
@@ -293,7 +261,7 @@ impl Analysis<'_> {
                 (Bundle::default(), Bundle::default(), Bundle::default());
             let mut part = Part::default();
             for (at, one) in input.classes.iter().enumerate().skip(class) {
-                // Classes with a credit count by what they send, not by what comes.
+                // Classes with a credit count by what they send: less than what comes.
                 if !one.used || (at > class && shaped[at].is_some()) {
                     continue;
                 }
@@ -323,12 +291,11 @@ impl Analysis<'_> {
             parts.push(part);
         }
         for one in shaped.iter().skip(class + 1).flatten() {
-            let lines = one.lines();
-            urgent = urgent.plus(lines[0])?;
+            urgent = urgent.plus(one.lines[0])?;
             parts.push(Part {
                 equal: vec![Line::default()],
-                above: lines.clone(),
-                both: lines,
+                above: one.lines.clone(),
+                both: one.lines.clone(),
                 ..Part::default()
             });
         }
