@@ -11,7 +11,6 @@
 )]
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -30,6 +29,8 @@ const HOSTS: usize = 1024;
 /// The requests that are measured at each size.
 const SAMPLES: usize = 2_048;
 const GROUP: usize = 64;
+/// The changes that are stored as one where nothing is measured.
+const FILLING: usize = 4_096;
 
 /// Returns a core switch, 32 switches on 10 Gbit/s around it, and 32 hosts on 1 Gbit/s at each.
 fn network() -> Network {
@@ -187,7 +188,7 @@ impl Hall {
     }
 
     /// Takes back what was measured, so that the size stays. By the hosts' own requests.
-    fn release(&mut self, granted: &Granted) {
+    fn release(&mut self, granted: &Granted) -> Change {
         let from: usize = granted.talker[1..].parse().unwrap();
         self.requests += 1;
         let question = Question::Release {
@@ -197,7 +198,7 @@ impl Hall {
         self.headers[from].sequence += 1;
         let sealed = self.keys[from].seal(question.to_bytes(&self.headers[from]));
         let outcome = self.manager.datagram(self.now_ns, "bench", &sealed);
-        assert!(outcome.change.is_some());
+        outcome.change.unwrap()
     }
 }
 
@@ -241,12 +242,18 @@ fn rows_of(
     vec![row("p50", 500, None), row("p99", 990, limit_us)]
 }
 
-fn measure(hall: &mut Hall, count: usize, folder: &Path) -> Vec<Row> {
+fn measure(hall: &mut Hall, count: usize, store: &mut FileStore) -> Vec<Row> {
+    // The store has all connections, too: a large one takes longer to change.
+    let mut changes = Vec::new();
     while hall.manager.connections() < count {
         let (_, datagram) = hall.request();
-        let _ = hall.decide(&datagram);
+        changes.push(hall.decide(&datagram).0);
+        if changes.len() == FILLING {
+            store.write(&changes).unwrap();
+            changes.clear();
+        }
     }
-    let mut store = FileStore::open(folder).unwrap();
+    store.write(&changes).unwrap();
     let mut rows = Vec::new();
     let mut against = Vec::new();
     if count <= 1_000 {
@@ -265,7 +272,7 @@ fn measure(hall: &mut Hall, count: usize, folder: &Path) -> Vec<Row> {
         let begun = Instant::now();
         let (change, _) = hall.decide(&datagram);
         times.push(us(begun));
-        hall.release(&granted(&change));
+        let _ = hall.release(&granted(&change));
     }
     rows.extend(rows_of(
         "request to answer, no store",
@@ -282,7 +289,7 @@ fn measure(hall: &mut Hall, count: usize, folder: &Path) -> Vec<Row> {
         let (change, _) = hall.decide(&datagram);
         store.write(std::slice::from_ref(&change)).unwrap();
         times.push(us(begun));
-        hall.release(&granted(&change));
+        store.write(&[hall.release(&granted(&change))]).unwrap();
     }
     rows.extend(rows_of(
         "request to durable answer, one by one",
@@ -304,9 +311,9 @@ fn measure(hall: &mut Hall, count: usize, folder: &Path) -> Vec<Row> {
         let group = us(begun);
         spent += group;
         times.extend([group; GROUP]);
-        for change in &changes {
-            hall.release(&granted(change));
-        }
+        let released = changes.iter().map(|change| hall.release(&granted(change)));
+        let released: Vec<Change> = released.collect();
+        store.write(&released).unwrap();
     }
     let samples = times.len() as u64;
     rows.extend(rows_of(
@@ -341,11 +348,12 @@ fn main() {
     };
     let mut hall = Hall::new();
     let mut rows = Vec::new();
+    // On the disk of the results, not in memory.
+    let folder = tempfile::tempdir_in(&target).unwrap();
+    let mut store = FileStore::open(folder.path()).unwrap();
     for count in sizes {
         eprintln!("{count} connections …");
-        // On the disk of the results, not in memory.
-        let folder = tempfile::tempdir_in(&target).unwrap();
-        rows.extend(measure(&mut hall, *count, folder.path()));
+        rows.extend(measure(&mut hall, *count, &mut store));
     }
     let noise = noise.ok().and_then(|noise| noise.stop().ok());
     let table = BenchTable::of(asked.command(), noise, rows);

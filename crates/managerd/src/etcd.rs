@@ -119,6 +119,8 @@ impl EtcdAddress {
                     };
                     // A lease that could not be renewed ends; then another one is tried.
                     if lease.hold(patience).is_err() {
+                        drop(lease);
+                        thread::sleep(LOOK);
                         continue;
                     }
                     let Campaign { gateway, keys, .. } = campaign;

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -16,7 +17,6 @@ use super::gateway::{Answer, Entry, Gateway, base64, delete, put, range};
 use super::lease::Lease;
 use crate::ManagerdError;
 use crate::store::{Store, faulty, newest};
-use std::sync::Arc;
 
 /// The changes in one transaction, at most. etcd takes 128 operations.
 const MOST_AT_ONCE: usize = 100;
