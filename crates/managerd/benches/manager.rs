@@ -11,6 +11,7 @@
 )]
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -31,6 +32,8 @@ const SAMPLES: usize = 2_048;
 const GROUP: usize = 64;
 /// The changes that are stored as one where nothing is measured.
 const FILLING: usize = 4_096;
+/// The bytes of a connection in a store, about.
+const RECORD_BYTES: usize = 150;
 
 /// Returns a core switch, 32 switches on 10 Gbit/s around it, and 32 hosts on 1 Gbit/s at each.
 fn network() -> Network {
@@ -242,6 +245,34 @@ fn rows_of(
     vec![row("p50", 500, None), row("p99", 990, limit_us)]
 }
 
+/// Returns the times of a file to which so many records are appended, each time as one, and synced.
+fn appended_us(folder: &Path, records: usize) -> [f64; 2] {
+    use std::io::Write as _;
+    let mut file = std::fs::File::create(folder.join("floor")).unwrap();
+    let bytes = vec![0x5a; records * RECORD_BYTES];
+    let mut times: Vec<f64> = (0..SAMPLES / GROUP)
+        .map(|_| {
+            let begun = Instant::now();
+            file.write_all(&bytes).unwrap();
+            file.sync_data().unwrap();
+            begun.elapsed().as_secs_f64() * 1e6
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    [quantile(&times, 500), quantile(&times, 990)]
+}
+
+/// Compares a durable answer with the disk alone, as it is in the same moments.
+fn beside_the_disk(folder: &Path, records: usize, against: &[Compared]) -> Vec<Compared> {
+    let [p50, p99] = appended_us(folder, records);
+    let named = [("p50", p50), ("p99", p99)];
+    let disk = named.map(|(name, value)| Compared {
+        name: format!("{records} records appended to a file and synced, {name}"),
+        value,
+    });
+    [against, &disk].concat()
+}
+
 fn measure(hall: &mut Hall, count: usize, store: &mut FileStore) -> Vec<Row> {
     // The store has all connections, too: a large one takes longer to change.
     let mut changes = Vec::new();
@@ -296,7 +327,7 @@ fn measure(hall: &mut Hall, count: usize, store: &mut FileStore) -> Vec<Row> {
         count,
         times,
         None,
-        &against,
+        &beside_the_disk(store.place(), 1, &against),
     ));
     // Groups: each request waits for the others of its group, and for their one sync.
     let (mut times, mut spent) = (Vec::new(), 0.0);
@@ -321,7 +352,7 @@ fn measure(hall: &mut Hall, count: usize, store: &mut FileStore) -> Vec<Row> {
         count,
         times,
         Some(1_000.0),
-        &against,
+        &beside_the_disk(store.place(), GROUP, &against),
     ));
     rows.push(Row {
         figure: format!("admissions per second, durable, groups of 64, {count} connections"),
