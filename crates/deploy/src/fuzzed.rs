@@ -26,7 +26,7 @@ impl Write for Tape<'_> {
     }
 }
 
-/// Gives bytes to both ends of a line, and to the readers of orders and replies. No input has the MAC of the line's key.
+/// Feeds bytes to both ends of a line, and to the readers of orders and replies. No input has the MAC of the line's key.
 ///
 /// # Panics
 /// An end believes them, or an order is not what its own text says.

@@ -245,7 +245,7 @@ fn rows_of(
     vec![row("p50", 500, None), row("p99", 990, limit_us)]
 }
 
-/// Returns the times of a file to which so many records are appended, each time as one, and synced.
+/// Returns the median and p99 time of appending records to a file as one and syncing it, µs.
 fn appended_us(folder: &Path, records: usize) -> [f64; 2] {
     use std::io::Write as _;
     let mut file = std::fs::File::create(folder.join("floor")).unwrap();

@@ -88,7 +88,7 @@ impl EtcdAddress {
     /// Waits until this process leads, and returns its store. `None` if `keep_going` returned false first.
     ///
     /// `who` is told to others as the leader's address. `seconds` is the lease: how long the others wait after the leader has
-    /// died. etcd gives no less than 2 with its own settings.
+    /// died. With its own settings, etcd grants no less than 2.
     ///
     /// # Errors
     /// The store cannot be read although this process leads.

@@ -1,4 +1,4 @@
-//! What lasts: connections that outlive the manager, in a file or in etcd.
+//! The store: connections that outlive the manager, in a file or in etcd.
 
 use std::fmt::Debug;
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! The lease of the manager that leads, and the moment until which it may believe in it.
 //!
 //! etcd counts a lease's time from the moment at which it has a renewal. The holder counts from the earlier moment at
-//! which it *sent* the renewal, and four fifths of the time only. So its belief ends first, whatever the two clocks and the
-//! way between them do, and also where no majority of members is left that could end the lease.
+//! which it *sent* the renewal, and four fifths of the time only. So its belief ends first, however long messages take.
+//! It also ends where no majority of members is left that could end the lease.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -21,7 +21,7 @@ pub(super) fn now_ns() -> u64 {
     seconds * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
 }
 
-/// What the thread that renews and the manager share.
+/// The state that the thread that renews shares with the manager.
 #[derive(Debug)]
 struct Shared {
     id: String,
