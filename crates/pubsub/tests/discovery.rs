@@ -108,6 +108,29 @@ fn the_bytes_of_probe_and_announcement_are_the_standard_s() {
 }
 
 #[test]
+fn an_answer_waits_for_100_to_500_ms_and_no_later_probe_delays_it() {
+    for seed in 0..300 {
+        let all = [Description::MetaData {
+            writer: 7,
+            meta: meta("a"),
+        }];
+        let mut announcer = Announcer::new(OURS, &[], 0, &all, seed).unwrap();
+        ask(&mut announcer, 0, Information::MetaData(WriterIds::of(&[])));
+        let first = announcer.wake_at_ns().unwrap();
+        assert!(
+            (100 * MS..=500 * MS).contains(&first),
+            "seed {seed}: {first}"
+        );
+        ask(
+            &mut announcer,
+            90 * MS,
+            Information::MetaData(WriterIds::of(&[7])),
+        );
+        assert!(announcer.wake_at_ns().unwrap() <= first, "seed {seed}");
+    }
+}
+
+#[test]
 fn several_probes_have_one_answer_after_a_while() {
     let mut announcer = announcer();
     for now in 0..50 {
