@@ -18,6 +18,7 @@ use crate::framing::{Decoder, Framing, encode};
 use crate::reply::{Reply, RpcError};
 use crate::report::{Left, Outcome, Report};
 use crate::request::{Request, Store, hello};
+use crate::stage::Stage;
 
 /// The job of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,49 +74,6 @@ pub enum Action {
     Decide,
     /// The job is over: close the stream.
     Done(Box<Report>),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    Hello,
-    Library,
-    Names,
-    Lock,
-    Before,
-    Edit,
-    Taken,
-    Commit,
-    InForce,
-    Decision,
-    Confirm,
-    Restart,
-    Discard,
-    Cancel,
-    Restored,
-    Unlock,
-    Close,
-    Over,
-}
-
-impl Stage {
-    fn request(self) -> &'static str {
-        match self {
-            Stage::Hello => "to say hello",
-            Stage::Library => "to list its modules",
-            Stage::Names => "to list its interfaces",
-            Stage::Lock => "to lock the candidate settings",
-            Stage::Before | Stage::InForce | Stage::Restored => "to show the settings in force",
-            Stage::Edit => "to take the settings",
-            Stage::Taken => "to show the candidate settings",
-            Stage::Commit => "to put the settings into force",
-            Stage::Decision | Stage::Confirm => "to confirm the settings",
-            Stage::Restart => "to keep the settings for a restart",
-            Stage::Discard => "to discard the candidate settings",
-            Stage::Cancel => "to put the settings back",
-            Stage::Unlock => "to unlock the settings",
-            Stage::Close | Stage::Over => "to close the session",
-        }
-    }
 }
 
 /// The client's side of one session.

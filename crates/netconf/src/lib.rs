@@ -33,6 +33,7 @@ mod framing;
 mod reply;
 mod report;
 mod request;
+mod stage;
 
 pub use client::{Action, Client, Job, Settings};
 pub use compare::{Difference, differences};
