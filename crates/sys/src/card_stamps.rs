@@ -7,7 +7,7 @@ use crate::error::{Errno, Error, ErrorKind, Result};
 use crate::interface::{self, Query};
 use crate::port_lock::SharedName;
 use std::fmt;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 
 /// `HWTSTAMP_FILTER_ALL`: every received frame is stamped.
 const EVERY_FRAME: u32 = 1;
@@ -194,26 +194,33 @@ impl CardSwitch {
     /// # Errors
     /// The interface is missing, or its card has none ([`ErrorKind::Unsupported`]).
     pub fn of(name: &str) -> Result<Self> {
+        Self::read(&Query::new(name)?.socket, name)
+    }
+
+    fn read(socket: &OwnedFd, name: &str) -> Result<Self> {
         const SIOCGHWTSTAMP: libc::Ioctl = 0x89b1;
         let mut switch = Self::default();
-        switch.ask(name, ("SIOCGHWTSTAMP", SIOCGHWTSTAMP))?;
+        switch.ask((socket, name), ("SIOCGHWTSTAMP", SIOCGHWTSTAMP))?;
         Ok(switch)
     }
 
     /// Sets the switch, and returns it as the driver has set it: it may stamp more frames than asked for.
-    fn set(mut self, name: &str) -> Result<Self> {
+    fn set(mut self, socket: &OwnedFd, name: &str) -> Result<Self> {
         const SIOCSHWTSTAMP: libc::Ioctl = 0x89b0;
-        self.ask(name, ("SIOCSHWTSTAMP", SIOCSHWTSTAMP))?;
+        self.ask((socket, name), ("SIOCSHWTSTAMP", SIOCSHWTSTAMP))?;
         Ok(self)
     }
 
-    fn ask(&mut self, name: &str, (call, number): (&'static str, libc::Ioctl)) -> Result<()> {
-        let mut query = Query::new(name)?;
-        query.request.ifr_ifru.ifru_data = std::ptr::from_mut(self).cast();
+    fn ask(
+        &mut self,
+        (socket, name): (&OwnedFd, &str),
+        (call, number): (&'static str, libc::Ioctl),
+    ) -> Result<()> {
+        let mut request = interface::request(name);
+        request.ifr_ifru.ifru_data = std::ptr::from_mut(self).cast();
         // SAFETY: the request is valid for the whole call. Its data point to a `struct hwtstamp_config`, which the kernel
         // reads and writes.
-        let result =
-            unsafe { libc::ioctl(query.socket.as_raw_fd(), number, &raw mut query.request) };
+        let result = unsafe { libc::ioctl(socket.as_raw_fd(), number, &raw mut request) };
         if result == 0 {
             return Ok(());
         }
@@ -278,6 +285,8 @@ impl fmt::Display for CardSwitch {
 #[derive(Debug)]
 pub struct CardStamps {
     interface: String,
+    /// It belongs to the interface's network namespace, wherever this is dropped.
+    socket: OwnedFd,
     clock: u32,
     holders: Option<SharedName>,
 }
@@ -302,7 +311,8 @@ impl CardStamps {
             return Err(refused(reason));
         }
         let holders = SharedName::join(&format!("stamps-{name}"))?;
-        let before = CardSwitch::of(name).or_else(|error| match error.kind() {
+        let socket = Query::new(name)?.socket;
+        let before = CardSwitch::read(&socket, name).or_else(|error| match error.kind() {
             // Drivers without the question start with all off.
             ErrorKind::Unsupported => Ok(CardSwitch::default()),
             _ => Err(error),
@@ -311,13 +321,14 @@ impl CardStamps {
         // Made first: whatever fails behind it gives the switch back.
         let held = Self {
             interface: name.to_owned(),
+            socket,
             clock: abilities.clock.unwrap_or(0),
             holders: Some(holders),
         };
         if wanted != before {
             let holders = held.holders.as_ref();
             let first = holders.and_then(|holders| original(&holders.note()));
-            let set = wanted.set(name)?;
+            let set = wanted.set(&held.socket, name)?;
             if let Some(holders) = holders {
                 let original = first.unwrap_or(before);
                 holders.leave(&format!("{}\n{}", original.note(), set.note()))?;
@@ -357,7 +368,7 @@ impl Drop for CardStamps {
         let Some(holders) = self.holders.take() else {
             return;
         };
-        let name = &self.interface;
+        let (socket, name) = (&self.socket, &self.interface);
         holders.leave_last(|note| {
             let (original, set) = (
                 original(note),
@@ -365,9 +376,9 @@ impl Drop for CardStamps {
             );
             if let (Some(original), Some(set)) = (original, set) {
                 // Somebody else has changed it: it is theirs now.
-                if CardSwitch::of(name).map_or(true, |now| now == set) {
+                if CardSwitch::read(socket, name).map_or(true, |now| now == set) {
                     // An interface that is gone has no switch any more.
-                    let _ = original.set(name);
+                    let _ = original.set(socket, name);
                 }
             }
         });

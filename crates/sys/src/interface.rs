@@ -254,6 +254,16 @@ fn empty_request() -> libc::ifreq {
     unsafe { std::mem::zeroed() }
 }
 
+/// Returns a request about the interface of this name; a name that is too long is cut.
+pub(crate) fn request(name: &str) -> libc::ifreq {
+    let mut request = empty_request();
+    let places = request.ifr_name.iter_mut().take(libc::IFNAMSIZ - 1);
+    for (to, from) in places.zip(name.as_bytes()) {
+        *to = *from as libc::c_char;
+    }
+    request
+}
+
 pub(crate) struct Query {
     pub(crate) socket: OwnedFd,
     pub(crate) request: libc::ifreq,
@@ -262,7 +272,6 @@ pub(crate) struct Query {
 
 impl Query {
     pub(crate) fn new(name: &str) -> Result<Self> {
-        let mut request = empty_request();
         let bytes = name.as_bytes();
         if bytes.is_empty() || bytes.len() >= libc::IFNAMSIZ || bytes.contains(&0) {
             let object = format!("interface `{name}`");
@@ -273,9 +282,7 @@ impl Query {
                 None,
             ));
         }
-        for (to, from) in request.ifr_name.iter_mut().zip(bytes) {
-            *to = *from as libc::c_char;
-        }
+        let request = request(name);
         // SAFETY: all arguments are numbers.
         let fd = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
         if fd < 0 {
