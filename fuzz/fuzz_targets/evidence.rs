@@ -35,6 +35,7 @@ fn header() -> Header {
             path: name.clone(),
         }],
         clock: ClockBasis::Unknown,
+        stamps: None,
         boot_id: name,
         machine: Machine::default(),
     }
