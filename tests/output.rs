@@ -112,7 +112,7 @@ impl World {
         file
     }
 
-    /// What a switch says in a session: it takes everything, and shows nothing of it.
+    /// Returns the messages of a switch that takes everything, and shows nothing of it.
     fn netconf(&self, push: bool) -> String {
         const XMLNS: &str = "xmlns=\"urn:ietf:params:xml:ns:netconf:base:1.0\"";
         let modules = [

@@ -100,7 +100,7 @@ impl Server {
         self.run(verb, plan, &self.via(), more)
     }
 
-    /// What `rtwire export` makes for the switch.
+    /// Returns the data that `rtwire export` makes for the switch.
     fn exported(&self, plan: &str) -> Value {
         let output = Command::new(BINARY)
             .args(["export", "--yang", "--switch", "s"])

@@ -31,7 +31,7 @@ const UNSPECIFIED_INVITE: u32 = 0xff;
 /// The command of service data that writes one object.
 const WRITE_BY_INDEX: u32 = 1;
 
-/// What is asked of the dissector about each frame, in this order.
+/// The dissector's fields that are read of each frame, in this order.
 const FIELDS: [&str; 16] = [
     "eth.src",
     "epl.mtyp",

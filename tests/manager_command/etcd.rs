@@ -10,11 +10,11 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use rtwire_manager::{Answer, Ask, Carrier, Change, Granted, Question, Stored};
+use rtwire_manager::{Answer, Change, Granted, Question, Stored};
 use rtwire_managerd::{Asker, EtcdAddress, EtcdStore, ManagerdError, Store as _, read_key};
 use rustix::process::Signal;
 
-use super::{BINARY, Program, Room, rustix_pid};
+use super::{BINARY, Program, Room, reserve, rustix_pid};
 
 /// The longest wait for what comes in a moment.
 const WITHIN: Duration = Duration::from_secs(10);
@@ -186,25 +186,6 @@ impl Drop for Standing {
 fn asker(room: &Room, host: &str, managers: &[SocketAddr]) -> Asker {
     let key = read_key(&room.path(&format!("keys/{host}.key"))).unwrap();
     Asker::new(managers, host, key).unwrap()
-}
-
-fn reserve(request: u128) -> Question {
-    Question::Reserve {
-        request,
-        only_ask: false,
-        ask: Ask {
-            listener: "office".to_owned(),
-            carrier: Carrier::Udp,
-            pcp: 3,
-            vlan: None,
-            frame_bytes: 200,
-            rate_bytes_per_ms: 20,
-            burst_bytes: 224,
-            deadline_ns: None,
-            source_port: 0,
-            port: 0,
-        },
-    }
 }
 
 #[track_caller]

@@ -125,6 +125,26 @@ impl Drop for Running {
     }
 }
 
+/// Returns the request for a connection to the listener `office`.
+fn reserve(request: u128) -> Question {
+    Question::Reserve {
+        request,
+        only_ask: false,
+        ask: Ask {
+            listener: "office".to_owned(),
+            carrier: Carrier::Udp,
+            pcp: 3,
+            vlan: None,
+            frame_bytes: 200,
+            rate_bytes_per_ms: 20,
+            burst_bytes: 224,
+            deadline_ns: None,
+            source_port: 0,
+            port: 0,
+        },
+    }
+}
+
 fn rustix_pid(child: &Child) -> rustix::process::Pid {
     rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap()
 }
@@ -415,22 +435,7 @@ impl Program {
                     request,
                     connection: *connection,
                 },
-                _ => Question::Reserve {
-                    request,
-                    only_ask: false,
-                    ask: Ask {
-                        listener: "office".to_owned(),
-                        carrier: Carrier::Udp,
-                        pcp: 3,
-                        vlan: None,
-                        frame_bytes: 200,
-                        rate_bytes_per_ms: 20,
-                        burst_bytes: 224,
-                        deadline_ns: None,
-                        source_port: 0,
-                        port: 0,
-                    },
-                },
+                _ => reserve(request),
             }
         });
         match self.asker.ask(&question, Duration::from_millis(100)) {

@@ -1,5 +1,5 @@
 //! Modules for a NETCONF server, made from the published structure: names, namespaces, places, keys, mandatory nodes, ranges.
-//! What no plan sets is left out, and so are most constraints. `RTWIRE_YANG_MODULES` has a server use the modules themselves.
+//! Nodes that no plan sets are left out, and so are most constraints. `RTWIRE_YANG_MODULES` has a server use the modules themselves.
 
 use std::fmt::Write as _;
 use std::path::Path;

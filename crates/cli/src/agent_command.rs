@@ -1,6 +1,6 @@
 //! `rtwire agent`: the trusted part of a host.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -10,6 +10,7 @@ use rtwire_managerd::ManagerdError;
 use rtwire_plan::{plan_file, verify};
 use rtwire_sys::signal;
 
+use crate::arguments::Managers;
 use crate::manager_command::code_of;
 use crate::{input, output};
 
@@ -49,14 +50,8 @@ struct RunArguments {
     /// Its interface to the network
     #[arg(long, value_name = "INTERFACE")]
     interface: String,
-    /// The manager's address and UDP port; with managers that stand by, all of them with commas in between
-    #[arg(
-        long,
-        value_name = "ADDRESS:PORT",
-        value_delimiter = ',',
-        required = true
-    )]
-    manager: Vec<SocketAddr>,
+    #[command(flatten)]
+    managers: Managers,
     /// The key file of this host (mode 0600)
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
@@ -139,7 +134,7 @@ fn served(arguments: &RunArguments) -> Result<(), (u8, String)> {
     let settings = AgentSettings {
         host: arguments.host.clone(),
         interface: arguments.interface.clone(),
-        managers: arguments.manager.clone(),
+        managers: arguments.managers.manager.clone(),
         key: arguments.key.clone(),
         peers: arguments.peers.clone(),
         socket: arguments.socket.clone(),

@@ -2,6 +2,8 @@
 //! arrives, and a reader that sleeps is woken. A kernel without them is named.
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
 use rtwire_host::HostError;
 use rtwire_host::napi::{NapiPriority, NapiThreads};
 use rtwire_host::netlink::{Napi, Netlink};
@@ -11,8 +13,7 @@ use rtwire_sys::carrier::wait_for_carrier;
 use rtwire_sys::interface::by_name;
 use rtwire_sys::sched::thread::Want;
 use rtwire_testkit::{NetnsPair, Side, cards, kernel_at_least, require};
-use rtwire_wire::rtdip::{Header, Semantics};
-use rtwire_wire::{EtherType, MacAddress, Pcp, ethernet};
+use rtwire_wire::rtdip::Semantics;
 use std::time::Duration;
 
 const PORT: u16 = 1001;
@@ -20,25 +21,7 @@ const FRAMES: u32 = 200;
 const SOON: Option<Duration> = Some(Duration::from_secs(5));
 
 fn frame(from: &Side, to: &Side, sequence: u32) -> Vec<u8> {
-    let ethernet = ethernet::Header {
-        destination: MacAddress(to.mac),
-        source: MacAddress(from.mac),
-        vlan: None,
-        ether_type: EtherType::RTDIP,
-    };
-    let header = Header {
-        semantics: Semantics::Queue,
-        priority: Pcp::LOWEST,
-        destination_port: PORT,
-        source_port: 7,
-        sequence,
-        key: 0,
-        time_ns: None,
-    };
-    let mut frame = vec![0; 64];
-    let at = ethernet.emit(&mut frame).unwrap();
-    header.emit(b"0123456789", &mut frame[at..]).unwrap();
-    frame
+    common::frame((from, to), None, Semantics::Queue, PORT, sequence)
 }
 
 fn contexts(side: &Side) -> Vec<Napi> {

@@ -1,6 +1,8 @@
 //! A sleeping reader of the receive program wakes for its frame, whatever Linux then does with that frame.
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
 use rtwire_link::program::{Attach, ProgramConfig, QueueConfig, ReceiveProgram, XdpMode};
 use rtwire_link::responder::port_filter;
 use rtwire_link::{Receiver, ReceiverConfig, Sender, SenderConfig, TxPath, WakeUp};
@@ -8,8 +10,8 @@ use rtwire_sys::bpf::Direction;
 use rtwire_sys::clock::{Clock, now_ns};
 use rtwire_sys::interface;
 use rtwire_testkit::{NetnsPair, foreign_bpf, ip, require};
-use rtwire_wire::rtdip::{Header, Semantics};
-use rtwire_wire::{EtherType, MacAddress, Pcp, VlanTag, ethernet};
+use rtwire_wire::rtdip::Semantics;
+use rtwire_wire::{EtherType, Pcp, VlanTag};
 use std::time::Duration;
 
 const QUEUE: u16 = 1001;
@@ -33,29 +35,12 @@ enum Behind {
 }
 
 fn frame(pair: &NetnsPair, port: u16, number: u32, vlan: Option<VlanTag>) -> Vec<u8> {
-    let ethernet = ethernet::Header {
-        destination: MacAddress(pair.b.mac),
-        source: MacAddress(pair.a.mac),
-        vlan,
-        ether_type: EtherType::RTDIP,
+    let semantics = if port == NEWEST {
+        Semantics::Newest
+    } else {
+        Semantics::Queue
     };
-    let header = Header {
-        semantics: if port == NEWEST {
-            Semantics::Newest
-        } else {
-            Semantics::Queue
-        },
-        priority: Pcp::LOWEST,
-        destination_port: port,
-        source_port: 7,
-        sequence: number,
-        key: 0,
-        time_ns: None,
-    };
-    let mut frame = vec![0; 64];
-    let at = ethernet.emit(&mut frame).unwrap();
-    header.emit(b"0123456789", &mut frame[at..]).unwrap();
-    frame
+    common::frame((&pair.a, &pair.b), vlan, semantics, port, number)
 }
 
 /// Returns the median time from sending a frame until its sleeping reader has it.

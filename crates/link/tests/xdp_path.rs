@@ -2,6 +2,8 @@
 //! without one, and the sender tells its mode.
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
 use rtwire_link::program::{Attach, ProgramConfig, QueueConfig, ReceiveProgram, XdpMode};
 use rtwire_link::responder::port_filter;
 use rtwire_link::{
@@ -10,8 +12,8 @@ use rtwire_link::{
 use rtwire_sys::carrier::wait_for_carrier;
 use rtwire_sys::interface::by_name;
 use rtwire_testkit::{NetnsPair, Side, cards, foreign_xdp, require};
-use rtwire_wire::rtdip::{Header, Semantics};
-use rtwire_wire::{EtherType, MacAddress, Pcp, ethernet};
+use rtwire_wire::EtherType;
+use rtwire_wire::rtdip::Semantics;
 use std::time::{Duration, Instant};
 
 const IN_PROGRAM: u16 = 1001;
@@ -42,25 +44,7 @@ fn receiver(side: &Side, port: u16) -> Receiver {
 }
 
 fn frame(from: &Side, to: &Side, port: u16, sequence: u32) -> Vec<u8> {
-    let ethernet = ethernet::Header {
-        destination: MacAddress(to.mac),
-        source: MacAddress(from.mac),
-        vlan: None,
-        ether_type: EtherType::RTDIP,
-    };
-    let header = Header {
-        semantics: Semantics::Queue,
-        priority: Pcp::LOWEST,
-        destination_port: port,
-        source_port: 7,
-        sequence,
-        key: 0,
-        time_ns: None,
-    };
-    let mut frame = vec![0; 64];
-    let at = ethernet.emit(&mut frame).unwrap();
-    header.emit(b"0123456789", &mut frame[at..]).unwrap();
-    frame
+    common::frame((from, to), None, Semantics::Queue, port, sequence)
 }
 
 /// Counts frames until none has come for a while.

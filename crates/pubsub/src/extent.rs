@@ -39,7 +39,7 @@ impl Extent {
     /// Checks whether values of a type have this extent.
     ///
     /// # Errors
-    /// What does not fit.
+    /// The extent does not fit the type.
     pub fn check(self, kind: BuiltIn) -> Result<(), ExtentFault> {
         let each = match (scalar_bytes(kind), self) {
             (Some(_), Self::Scalar) => return Ok(()),

@@ -81,23 +81,13 @@ impl CardAbilities {
     /// The interface is missing.
     pub fn of(name: &str) -> Result<Self> {
         const ETHTOOL_GET_TS_INFO: u32 = 0x41;
-        const SIOCETHTOOL: libc::Ioctl = 0x8946;
         interface::by_name(name)?;
         let mut query = Query::new(name)?;
         // struct ethtool_ts_info: command, socket options, clock, transmit types, 3 reserved, filters, 3 reserved.
         let mut info = [0_u32; 11];
         info[0] = ETHTOOL_GET_TS_INFO;
-        query.request.ifr_ifru.ifru_data = info.as_mut_ptr().cast();
-        // SAFETY: the request is valid for the whole call, and its data point to as much as the structure has, which the
-        // kernel fills.
-        let result = unsafe {
-            libc::ioctl(
-                query.socket.as_raw_fd(),
-                SIOCETHTOOL,
-                &raw mut query.request,
-            )
-        };
-        if result != 0 {
+        // SAFETY: it has as many words as the structure.
+        if !unsafe { query.ethtool(&mut info) } {
             return Ok(Self::default());
         }
         Ok(Self::decode(&info))

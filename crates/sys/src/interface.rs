@@ -80,18 +80,9 @@ pub fn driver(name: &str) -> Result<Option<String>> {
     query.ask("SIOCGIFINDEX", libc::SIOCGIFINDEX, |_| ())?;
     let mut info = [0_u32; OCTETS / 4];
     info[0] = ETHTOOL_GDRVINFO;
-    query.request.ifr_ifru.ifru_data = info.as_mut_ptr().cast();
-    const SIOCETHTOOL: libc::Ioctl = 0x8946;
-    // SAFETY: the request is valid for the whole call. Its data point to as much as a `struct ethtool_drvinfo` has
-    // (196 bytes), which the kernel fills.
-    let result = unsafe {
-        libc::ioctl(
-            query.socket.as_raw_fd(),
-            SIOCETHTOOL,
-            &raw mut query.request,
-        )
-    };
-    if result != 0 {
+    // SAFETY: `struct ethtool_drvinfo` has 196 bytes.
+    let answered = unsafe { query.ethtool(&mut info) };
+    if !answered {
         return Ok(None);
     }
     let octets: Vec<u8> = info.iter().flat_map(|word| word.to_ne_bytes()).collect();
@@ -108,22 +99,13 @@ pub fn driver(name: &str) -> Result<Option<String>> {
 pub fn keeps_tags_outside(name: &str) -> bool {
     const ETHTOOL_GFLAGS: u32 = 0x25;
     const ETH_FLAG_RXVLAN: u32 = 1 << 8;
-    const SIOCETHTOOL: libc::Ioctl = 0x8946;
     let Ok(mut query) = Query::new(name) else {
         return false;
     };
     let mut value = [ETHTOOL_GFLAGS, 0];
-    query.request.ifr_ifru.ifru_data = value.as_mut_ptr().cast();
-    // SAFETY: the request is valid for the whole call, and its data point to a `struct ethtool_value`, which the kernel
-    // fills.
-    let result = unsafe {
-        libc::ioctl(
-            query.socket.as_raw_fd(),
-            SIOCETHTOOL,
-            &raw mut query.request,
-        )
-    };
-    result == 0 && value[1] & ETH_FLAG_RXVLAN != 0
+    // SAFETY: `struct ethtool_value` has two words.
+    let answered = unsafe { query.ethtool(&mut value) };
+    answered && value[1] & ETH_FLAG_RXVLAN != 0
 }
 
 /// Returns the name of the interface below a VLAN interface; `None` for any other interface.
@@ -170,26 +152,18 @@ pub fn vlan_below(name: &str) -> Result<Option<String>> {
 #[must_use]
 pub fn transmit_queues(name: &str) -> u32 {
     const ETHTOOL_GCHANNELS: u32 = 0x3c;
-    const SIOCETHTOOL: libc::Ioctl = 0x8946;
     let Ok(mut query) = Query::new(name) else {
         return 1;
     };
     // A command, four maximums, and those in use: receive, transmit, other, combined.
     let mut channels = [0_u32; 9];
     channels[0] = ETHTOOL_GCHANNELS;
-    query.request.ifr_ifru.ifru_data = channels.as_mut_ptr().cast();
-    // SAFETY: the request is valid for the whole call, and its data point to as much as a `struct ethtool_channels` has,
-    // which the kernel fills.
-    let result = unsafe {
-        libc::ioctl(
-            query.socket.as_raw_fd(),
-            SIOCETHTOOL,
-            &raw mut query.request,
-        )
-    };
-    match result {
-        0 => (channels[6] + channels[8]).max(1),
-        _ => 1,
+    // SAFETY: `struct ethtool_channels` has nine words.
+    let answered = unsafe { query.ethtool(&mut channels) };
+    if answered {
+        (channels[6] + channels[8]).max(1)
+    } else {
+        1
     }
 }
 
@@ -299,6 +273,18 @@ impl Query {
             request,
             name: name.to_owned(),
         })
+    }
+
+    /// Asks the interface's driver through ethtool: the first word is the command, and the driver fills the rest. Returns true where
+    /// it answered.
+    ///
+    /// # Safety
+    /// `words` has at least as many bytes as the structure of its command.
+    pub(crate) unsafe fn ethtool(&mut self, words: &mut [u32]) -> bool {
+        const SIOCETHTOOL: libc::Ioctl = 0x8946;
+        self.request.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
+        // SAFETY: the request is valid for the whole call, and its data point to what the kernel reads and fills.
+        unsafe { libc::ioctl(self.socket.as_raw_fd(), SIOCETHTOOL, &raw mut self.request) == 0 }
     }
 
     fn ask<T>(

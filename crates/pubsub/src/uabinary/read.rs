@@ -21,14 +21,7 @@ pub fn read(bytes: &[u8]) -> Result<Record, UabinaryFault> {
             most: MOST_OCTETS,
         });
     }
-    let mut reader = Reader {
-        bytes,
-        at: 0,
-        end: bytes.len(),
-        items: 0,
-        depth: 0,
-        path: vec![Step::Field("file")],
-    };
+    let mut reader = Reader::new(bytes, "file");
     let object = reader.object()?;
     let file = match object {
         Object::Known(record) if record.structure == &FILE => record,
@@ -49,14 +42,7 @@ pub fn read_structure(name: &'static str, bytes: &[u8]) -> Result<(Record, usize
         path: name.to_owned(),
     };
     let structure = Structure::named(name).ok_or_else(unknown)?;
-    let mut reader = Reader {
-        bytes,
-        at: 0,
-        end: bytes.len(),
-        items: 0,
-        depth: 0,
-        path: vec![Step::Field(structure.name)],
-    };
+    let mut reader = Reader::new(bytes, structure.name);
     let record = reader.record(structure)?;
     Ok((record, reader.at))
 }
@@ -79,6 +65,18 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
+    /// Returns a reader at the front of `bytes`, which names faults from `name` on.
+    fn new(bytes: &'a [u8], name: &'static str) -> Self {
+        Self {
+            bytes,
+            at: 0,
+            end: bytes.len(),
+            items: 0,
+            depth: 0,
+            path: vec![Step::Field(name)],
+        }
+    }
+
     const fn left(&self) -> usize {
         self.end.saturating_sub(self.at)
     }
