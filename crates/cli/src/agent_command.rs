@@ -1,6 +1,6 @@
 //! `rtwire agent`: the trusted part of a host.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -10,7 +10,6 @@ use rtwire_managerd::ManagerdError;
 use rtwire_plan::{plan_file, verify};
 use rtwire_sys::signal;
 
-use crate::arguments::Managers;
 use crate::manager_command::code_of;
 use crate::{input, output};
 
@@ -50,8 +49,14 @@ struct RunArguments {
     /// Its interface to the network
     #[arg(long, value_name = "INTERFACE")]
     interface: String,
-    #[command(flatten)]
-    managers: Managers,
+    /// The manager's address and UDP port; with managers that stand by, all of them with commas in between
+    #[arg(
+        long,
+        value_name = "ADDRESS:PORT",
+        value_delimiter = ',',
+        required = true
+    )]
+    manager: Vec<SocketAddr>,
     /// The key file of this host (mode 0600)
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
@@ -134,7 +139,7 @@ fn served(arguments: &RunArguments) -> Result<(), (u8, String)> {
     let settings = AgentSettings {
         host: arguments.host.clone(),
         interface: arguments.interface.clone(),
-        managers: arguments.managers.manager.clone(),
+        managers: arguments.manager.clone(),
         key: arguments.key.clone(),
         peers: arguments.peers.clone(),
         socket: arguments.socket.clone(),

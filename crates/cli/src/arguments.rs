@@ -1,6 +1,5 @@
 //! Arguments that all commands read alike: durations, rates, `KEY=VALUE`, receive paths.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -26,19 +25,6 @@ impl From<Stamps> for StampSource {
             Stamps::Hardware => Self::Hardware,
         }
     }
-}
-
-/// The managers of a network: one, or several that stand by for one another.
-#[derive(clap::Args)]
-pub(crate) struct Managers {
-    /// The manager's address and UDP port; with managers that stand by, all of them with commas in between
-    #[arg(
-        long,
-        value_name = "ADDRESS:PORT",
-        value_delimiter = ',',
-        required = true
-    )]
-    pub(crate) manager: Vec<SocketAddr>,
 }
 
 /// The help of FILE, for every command that takes one.

@@ -1,5 +1,6 @@
 //! `rtwire reserve`, `release`, `connections` and `explain`: one host's questions to the manager of its network.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use rtwire_manager::{Answer, Ask, Carrier, Granted, Question, Reason, Refused, i
 use rtwire_managerd::{Asker, ManagerdError, read_key};
 use rtwire_wire::{FRAME_OVERHEAD_OCTETS, wire_octets};
 
-use crate::arguments::{Managers, nanoseconds, parse_duration, parse_rate, parse_size};
+use crate::arguments::{nanoseconds, parse_duration, parse_rate, parse_size};
 use crate::connection_text::{self, ConnectionReport, Report, Term};
 use crate::manager_command::code_of;
 use crate::output;
@@ -24,8 +25,14 @@ const INCONCLUSIVE: u8 = 4;
 /// The arguments by which a host reaches its manager.
 #[derive(Args)]
 struct ManagerAddress {
-    #[command(flatten)]
-    managers: Managers,
+    /// The manager's address and UDP port; with managers that stand by, all of them with commas in between
+    #[arg(
+        long,
+        value_name = "ADDRESS:PORT",
+        value_delimiter = ',',
+        required = true
+    )]
+    manager: Vec<SocketAddr>,
     /// The host that asks, as the plan names it
     #[arg(long, value_parser = host_name)]
     host: String,
@@ -150,7 +157,7 @@ fn ended(verb: &str, result: Result<u8, Fault>) -> ExitCode {
 impl ManagerAddress {
     fn asker(&self) -> Result<Asker, Fault> {
         let key = read_key(&self.key)?;
-        Ok(Asker::new(&self.managers.manager, &self.host, key)?)
+        Ok(Asker::new(&self.manager, &self.host, key)?)
     }
 
     /// Prints a report, or the text made from it.

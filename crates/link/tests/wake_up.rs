@@ -11,7 +11,7 @@ use rtwire_sys::clock::{Clock, now_ns};
 use rtwire_sys::interface;
 use rtwire_testkit::{NetnsPair, foreign_bpf, ip, require};
 use rtwire_wire::rtdip::Semantics;
-use rtwire_wire::{EtherType, Pcp, VlanTag};
+use rtwire_wire::{EtherType, VlanTag};
 use std::time::Duration;
 
 const QUEUE: u16 = 1001;
