@@ -3,6 +3,7 @@
 //! - PReq–PRes times, SoC jitter, and the length of the isochronous phase, in user space and in the driver. There
 //!   are 1 or 8 controlled nodes, idle and under load. They are measured from outside, at the managing node's port of a
 //!   bridge, by the kernel's timestamps.
+//! - Late responses of a node in user space, beside those of the plainest node in C.
 //! - The time for which a cycle of 250 µs stays operational.
 //! - The cost of a controlled node.
 //!
@@ -14,7 +15,8 @@
 //! - `--minutes N` is the time for which 250 µs have to hold (1). Each interruption and each lost response is
 //!   attributed to a stall of the machine, or unexplained.
 //! - `--stalls` really stalls each core meanwhile, up to 2 ms at a time.
-//! - `--only WORD` runs one part: `cycles`, `hold`, `cost`.
+//! - `--rounds N` is the number of turns in which our node and the plainest one in C are compared (10).
+//! - `--only WORD` runs one part: `cycles`, `lateness`, `hold`, `cost`.
 //! - `--nodes N` measures with N nodes only (1 or 8).
 //! - `--out FOLDER` writes to `FOLDER/bench`.
 #![allow(
@@ -24,10 +26,14 @@
     reason = "a benchmark that cannot run should stop"
 )]
 
+#[path = "powerlink/apart.rs"]
+mod apart;
 #[path = "powerlink/cost.rs"]
 mod cost;
 #[path = "powerlink/judge.rs"]
 mod judge;
+#[path = "powerlink/lateness.rs"]
+mod lateness;
 #[path = "powerlink/load.rs"]
 mod load;
 #[path = "powerlink/rig.rs"]
@@ -52,17 +58,21 @@ use std::time::Duration;
 struct Options {
     each: Duration,
     hold: Duration,
+    rounds: u32,
     nodes: Option<u8>,
     stalls: bool,
     asked: Asked,
 }
 
 fn options() -> Options {
-    let asked = Asked::from_command_line(&["--seconds", "--minutes", "--nodes"], &["--stalls"]);
-    let known = ["cycles", "hold", "cost"];
+    let asked = Asked::from_command_line(
+        &["--seconds", "--minutes", "--rounds", "--nodes"],
+        &["--stalls"],
+    );
+    let known = ["cycles", "lateness", "hold", "cost"];
     if let Some(only) = asked.value("--only").filter(|only| !known.contains(only)) {
         refuse(&format!(
-            "unknown part `{only}`; there are cycles, hold, cost"
+            "unknown part `{only}`; there are cycles, lateness, hold, cost"
         ));
     }
     let nodes = asked.value("--nodes").map(|nodes| match nodes {
@@ -78,6 +88,9 @@ fn options() -> Options {
     Options {
         each: Duration::from_secs_f64(asked.number("--seconds").unwrap_or(each)),
         hold: Duration::from_secs_f64(asked.number("--minutes").unwrap_or(minutes) * 60.0),
+        rounds: asked
+            .number("--rounds")
+            .map_or(if asked.quick { 1 } else { 10 }, |rounds| rounds as u32),
         nodes,
         stalls: asked.has("--stalls"),
         asked,
@@ -101,12 +114,7 @@ fn cycles(options: &Options) -> Vec<(Scenario, Outcome)> {
             for loaded in [false, true] {
                 // Both paths directly after each other, so that they meet the same disturbances.
                 for path in [Path::User, Path::Driver] {
-                    let scenario = Scenario {
-                        cycle_us,
-                        nodes,
-                        path,
-                        loaded,
-                    };
+                    let scenario = Scenario::new(cycle_us, nodes, path, loaded);
                     let outcome = rig.measure(scenario, options.each, true);
                     eprintln!("{scenario}: {}", outcome.in_short());
                     measured.push((scenario, outcome));
@@ -148,12 +156,7 @@ fn hold(options: &Options) -> Vec<(Scenario, Outcome, Account)> {
         if options.nodes.is_some_and(|only| only != nodes) {
             continue;
         }
-        let scenario = Scenario {
-            cycle_us: 250,
-            nodes,
-            path: Path::Driver,
-            loaded: false,
-        };
+        let scenario = Scenario::new(250, nodes, Path::Driver, false);
         let rig = Rig::new(nodes);
         let (watching, bearable) = judge::watching(nodes, options.stalls);
         let recorder = NoiseRecorder::start(watching).unwrap();
@@ -190,6 +193,9 @@ fn main() {
         let measured = cycles(&options);
         figures(&measured, &command, &out);
         rows.extend(rows::cycles(&measured));
+    }
+    if options.asked.wants("lateness") && options.nodes != Some(8) {
+        rows.extend(lateness::rows(options.rounds, options.each / 5));
     }
     if options.asked.wants("hold") {
         rows.extend(rows::held(&hold(&options), options.hold));

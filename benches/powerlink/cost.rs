@@ -50,12 +50,7 @@ pub(crate) fn rows(time: Duration) -> Vec<Row> {
 }
 
 fn of(path: Path, time: Duration) -> Vec<Row> {
-    let scenario = Scenario {
-        cycle_us: 1_000,
-        nodes: 1,
-        path,
-        loaded: false,
-    };
+    let scenario = Scenario::new(1_000, 1, path, false);
     let star = Star::new(2);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("cn.toml");
@@ -105,10 +100,7 @@ fn of(path: Path, time: Duration) -> Vec<Row> {
         stop.store(true, Ordering::Relaxed);
         (memory, slept as f64 / cycles.max(1) as f64, cycles)
     });
-    let where_it_runs = match path {
-        Path::User => "user space",
-        Path::Driver => "driver",
-    };
+    let where_it_runs = path.name();
     let row = |figure: &str, value: f64, unit: &str, reach: &str, held: bool| Row {
         figure: format!("{figure}, 1 CN, 1 ms, {where_it_runs}"),
         value,

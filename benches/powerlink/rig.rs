@@ -1,5 +1,6 @@
 //! One managing node, some controlled nodes, a bridge between them, and a watcher.
 
+use crate::apart::Apart;
 use crate::judge::{Happened, Interruptions, Losses};
 use crate::load::Load;
 use crate::watch::watch;
@@ -29,6 +30,10 @@ const LOOK: Duration = Duration::from_millis(500);
 pub(crate) enum Path {
     User,
     Driver,
+    /// In user space, the controlled node in a process of its own, as users start it.
+    Apart,
+    /// The same, with the plainest node in C. The managing node is ours.
+    Plain,
 }
 
 impl Path {
@@ -36,6 +41,8 @@ impl Path {
         match self {
             Self::User => "user space",
             Self::Driver => "driver",
+            Self::Apart => "user space, as a command",
+            Self::Plain => "plain node in C",
         }
     }
 }
@@ -46,9 +53,21 @@ pub(crate) struct Scenario {
     pub(crate) nodes: u8,
     pub(crate) path: Path,
     pub(crate) loaded: bool,
+    /// The response timeout, µs; `None` for the longest that the cycle allows.
+    pub(crate) timeout_us: Option<u64>,
 }
 
 impl Scenario {
+    pub(crate) fn new(cycle_us: u64, nodes: u8, path: Path, loaded: bool) -> Self {
+        Self {
+            cycle_us,
+            nodes,
+            path,
+            loaded,
+            timeout_us: None,
+        }
+    }
+
     fn cycle(self) -> String {
         short_duration(self.cycle_us * 1_000)
     }
@@ -85,7 +104,7 @@ pub(crate) struct Outcome {
     pub(crate) late: u64,
     /// Times that the managing node has left Operational, or has taken a node for lost.
     pub(crate) interruptions: u64,
-    /// System calls of the first controlled node.
+    /// System calls of the first controlled node; 0 of one that is not ours.
     pub(crate) calls: u64,
     /// The cycles of that node.
     pub(crate) calls_cycles: u64,
@@ -132,6 +151,17 @@ pub(crate) struct Rig {
     _bridge: Vec<ReceiveProgram>,
 }
 
+/// Ends all threads that look at its flags when this is dropped, also by a panic: a benchmark that cannot go on ends.
+struct Ending<'a>([&'a AtomicBool; 2]);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        for flag in self.0 {
+            flag.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
 fn status(handle: &Handle) -> StationStatus {
     let status = handle.status(Duration::from_secs(10));
     status.expect("a station that runs tells its state")
@@ -171,10 +201,22 @@ impl Rig {
         let stations = &self.star.stations;
         let losses = &Mutex::new(Losses::new());
         thread::scope(|scope| {
+            let _ending = Ending([&stop, &watched]);
             let (told, handles) = channel();
             let mut threads = Vec::new();
+            let mut apart = Vec::new();
             for (node, side) in (1_u8..).zip(&stations[1..]) {
-                let (text, told, stop) = (controlled(scenario, node), told.clone(), &stop);
+                let text = controlled(scenario, node);
+                let process = match scenario.path {
+                    Path::Plain => Some(Apart::plain(side, node, CONTROLLED_PRIORITY)),
+                    Path::Apart => Some(Apart::command(side, &text)),
+                    Path::User | Path::Driver => None,
+                };
+                if let Some(process) = process {
+                    apart.push((pass(side), process));
+                    continue;
+                }
+                let (told, stop) = (told.clone(), &stop);
                 threads.push(
                     scope.spawn(move || run(side, scenario.path, &text, &told, stop, |_| {})),
                 );
@@ -198,7 +240,7 @@ impl Rig {
                 before = status(&manager);
             }
             let there = operational(&before);
-            let first = status(&controlled[0]);
+            let first = controlled.first().map(status);
             let mut interruptions_of = Interruptions::new();
             let begun_tai = clock::now_ns(Clock::Tai);
             let watcher = (there && watch_it).then(|| {
@@ -217,7 +259,11 @@ impl Rig {
             }
             watched.store(true, Ordering::Relaxed);
             let report = watcher.map(|watcher| watcher.join().unwrap());
-            let (after, last) = (status(&manager), status(&controlled[0]));
+            let (after, last) = (status(&manager), controlled.first().map(status));
+            let of_node = |count: fn(&StationStatus) -> u64| match (&first, &last) {
+                (Some(first), Some(last)) => count(last) - count(first),
+                _ => 0,
+            };
             stop.store(true, Ordering::Relaxed);
             for thread in threads {
                 thread.join().unwrap();
@@ -235,8 +281,8 @@ impl Rig {
                 lost: lost(&after) - lost(&before),
                 late: late(&after) - late(&before),
                 interruptions,
-                calls: last.system_calls - first.system_calls,
-                calls_cycles: last.cycles - first.cycles,
+                calls: of_node(|status| status.system_calls),
+                calls_cycles: of_node(|status| status.cycles),
                 events: if interruptions > 0 || !there {
                     after.events.into_iter().map(|event| event.what).collect()
                 } else {
@@ -265,7 +311,7 @@ pub(crate) fn controlled(scenario: Scenario, node: u8) -> String {
 
 fn path(path: Path) -> &'static str {
     match path {
-        Path::User => "user",
+        Path::User | Path::Apart | Path::Plain => "user",
         Path::Driver => "native",
     }
 }
@@ -282,10 +328,10 @@ fn timeout_us(scenario: Scenario) -> u64 {
     let nodes = u64::from(scenario.nodes);
     let phase_us = scenario.cycle_us * 4 / 5;
     let left_us = match scenario.path {
-        Path::User => phase_us / nodes,
+        Path::User | Path::Apart | Path::Plain => phase_us / nodes,
         Path::Driver => phase_us - (nodes - 1) * EXCHANGE_US,
     };
-    left_us.min(2_000)
+    scenario.timeout_us.unwrap_or(left_us).min(2_000)
 }
 
 pub(crate) fn managing(scenario: Scenario) -> String {
@@ -293,7 +339,7 @@ pub(crate) fn managing(scenario: Scenario) -> String {
     let timeout_us = timeout_us(scenario);
     // A node that the SoC wakes is awake when its request comes (object 1F8Ah/1). So it is with the other stack,
     // whose request follows 55 to 60 µs after the SoC.
-    let waits = scenario.path == Path::User && scenario.nodes == 1 && cycle_us >= 1_000;
+    let waits = scenario.path != Path::Driver && scenario.nodes == 1 && cycle_us >= 1_000;
     // All others have no pause at all, as little as the measured phase can be; a station's own default is a friendly one.
     let pause = if waits {
         "cdc = \"wait.cdc\""
@@ -326,7 +372,7 @@ fn run(
 ) {
     side.run(|| {
         // In native mode a veth takes frames that its peer's driver sends only if it has a program too.
-        let _pass = (path == Path::User).then(|| pass(side));
+        let _pass = (path != Path::Driver).then(|| pass(side));
         let folder = tempfile::tempdir().unwrap();
         let mut wait = Cdc::default();
         wait.push(0x1f8a, 1, 50_000, 4);

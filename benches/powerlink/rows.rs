@@ -25,7 +25,7 @@ pub(crate) fn cycles(measured: &Measured) -> Vec<Row> {
         let judged = scenario.nodes == 1 && scenario.cycle_us == 1_000;
         let share = match scenario.path {
             Path::Driver => (0.1, 0.15),
-            Path::User => (0.7, 0.7),
+            Path::User | Path::Apart | Path::Plain => (0.7, 0.7),
         };
         let report = outcome.report.as_ref();
         let latency = report.and_then(|report| report.latency_ns);

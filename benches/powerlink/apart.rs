@@ -1,0 +1,72 @@
+//! Controlled nodes in a process of their own: the `rtwire` command as users start it, and the plainest node, in C.
+
+use rtwire_testkit::Side;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+const PLAIN: &str = include_str!("plain_node.c");
+
+/// A node that runs in a namespace, and is ended by its own id when this is dropped.
+pub(crate) struct Apart {
+    child: Child,
+    _folder: tempfile::TempDir,
+}
+
+impl Apart {
+    /// Starts `rtwire powerlink cn` behind the interface of `side`, with this project.
+    pub(crate) fn command(side: &Side, project: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("cn.toml");
+        std::fs::write(&file, project).unwrap();
+        let mut command = within(side, &rtwire_benches::rtwire());
+        command.args(["powerlink", "cn"]).arg(&file);
+        Self::started(command, folder)
+    }
+
+    /// Compiles the plain node, and starts it behind the interface of `side`.
+    pub(crate) fn plain(side: &Side, node: u8, priority: u8) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (source, program) = (folder.path().join("node.c"), folder.path().join("node"));
+        std::fs::write(&source, PLAIN).unwrap();
+        let compiled = Command::new("cc")
+            .args(["-O2", "-Wall", "-o"])
+            .args([&program, &source])
+            .status();
+        assert!(
+            compiled.is_ok_and(|status| status.success()),
+            "cc compiles benches/powerlink/plain_node.c: `scripts/setup bench` installs it"
+        );
+        let mut command = within(side, &program);
+        command.args([&side.interface, &node.to_string(), &priority.to_string()]);
+        Self::started(command, folder)
+    }
+
+    fn started(mut command: Command, folder: tempfile::TempDir) -> Self {
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        Self {
+            child,
+            _folder: folder,
+        }
+    }
+}
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        let id = self.child.id().to_string();
+        let _ = Command::new("kill").args(["-TERM", &id]).status();
+        let _ = self.child.wait();
+    }
+}
+
+/// A program in the namespace of `side`. `nsenter` becomes the program: its id is the program's.
+fn within(side: &Side, program: &Path) -> Command {
+    let mut command = Command::new("nsenter");
+    command
+        .arg(format!("--net=/run/netns/{}", side.namespace))
+        .arg(program);
+    command
+}
