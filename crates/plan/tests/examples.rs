@@ -66,3 +66,69 @@ fn the_line_is_planned() {
         }
     }
 }
+
+/// The rows of `examples/osadl/README.md`: each set-up with its promise, and set-up 1 without one where a deadline asks for less.
+#[test]
+fn the_four_set_ups_of_osadl_promise_what_their_table_says() {
+    let table = include_str!("../../../examples/osadl/README.md");
+    let files = [
+        (
+            "1-no-priority.toml",
+            include_str!("../../../examples/osadl/1-no-priority.toml"),
+            2_130_960,
+            "2.131 ms",
+        ),
+        (
+            "2-vlan-priority.toml",
+            include_str!("../../../examples/osadl/2-vlan-priority.toml"),
+            285_360,
+            "285.4 µs",
+        ),
+        (
+            "3-limited.toml",
+            include_str!("../../../examples/osadl/3-limited.toml"),
+            285_360,
+            "285.4 µs",
+        ),
+        (
+            "4-launch-times.toml",
+            include_str!("../../../examples/osadl/4-launch-times.toml"),
+            172_320,
+            "172.3 µs",
+        ),
+    ];
+    for (name, text, promise_ns, words) in files {
+        let network = read(text, name, &[]).unwrap_or_else(|faults| panic!("{faults}"));
+        let plan =
+            plan(&network, &Options::default()).unwrap_or_else(|refusal| panic!("{refusal}"));
+        let promises: Vec<_> = plan
+            .streams
+            .iter()
+            .flat_map(|stream| &stream.promises)
+            .map(|promise| promise.delay_ns)
+            .collect();
+        assert_eq!(promises, [Some(promise_ns); 2], "{name}");
+        let row = format!("| [{name}]({name}) | {words}");
+        assert!(table.contains(&row), "no `{row}` in the table");
+        let gated = plan.ports.iter().filter(|port| port.gates.is_some());
+        let gates = if name.starts_with('4') { 2 } else { 0 };
+        assert_eq!(gated.count(), gates, "{name}");
+    }
+    // What set-up 2 keeps, set-up 1 cannot promise: the whole burst of best effort is in the way.
+    for (place, fits) in [(0, false), (1, true)] {
+        let (name, text, ..) = files[place];
+        let text = text.replace(
+            "interval = \"500 us\"",
+            "interval = \"500 us\"\ndeadline = \"500 us\"",
+        );
+        let network = read(&text, name, &[]).unwrap_or_else(|faults| panic!("{faults}"));
+        match plan(&network, &Options::default()) {
+            Ok(_) => assert!(fits, "{name}"),
+            Err(refusal) => {
+                assert!(!fits, "{name}: {refusal}");
+                let said = refusal.to_string();
+                assert!(said.contains("question") && said.contains("500"), "{said}");
+            }
+        }
+    }
+}

@@ -124,6 +124,10 @@ fn gates_without_taprio_say_which_promise_is_lost() {
     assert_eq!(sum, cycle_ns);
     assert_eq!(classes.map[7], 3, "the most urgent class");
     assert_eq!(classes.queues[3].0, 3, "queues in the order of classes");
+    // The limit on best effort below it stops the gates' timer: the list is set again, and starts it.
+    let tree = tree(&all).unwrap();
+    let kinds: Vec<&str> = tree.steps().map(|queue| queue.discipline.kind()).collect();
+    assert_eq!(kinds, ["taprio", "tbf", "taprio"]);
 }
 
 /// The kernel's map is the description's: PCP 3 goes to the highest queue, and best effort (0) to queue 1, where its limit is.

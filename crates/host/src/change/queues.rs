@@ -34,7 +34,7 @@ pub(super) fn commands(interface: &str, tree: &Tree) -> String {
         return format!("tc qdisc del dev {interface} root");
     }
     let root = tree.queues.first().map_or(0, |queue| queue.handle);
-    let queues = tree.queues.iter().map(|queue| line(interface, queue));
+    let queues = tree.steps().map(|queue| line(interface, queue));
     let filters = tree.filters.iter().map(|one| rule(interface, root, one));
     queues.chain(filters).collect::<Vec<_>>().join("\n")
 }

@@ -94,6 +94,18 @@ pub struct Tree {
     pub strange: Option<String>,
 }
 
+impl Tree {
+    /// Returns the disciplines in the order in which they are set. Software TAPRIO comes again behind its children: for
+    /// each child the kernel stops the interface's queues, and with them the timer of the gates, which only a new list
+    /// starts again.
+    pub(crate) fn steps(&self) -> impl Iterator<Item = &Queue> {
+        let root = self.queues.first().filter(|root| {
+            self.queues.len() > 1 && matches!(root.discipline, Discipline::Taprio { flags: 0, .. })
+        });
+        self.queues.iter().chain(root)
+    }
+}
+
 pub(super) fn header(index: u32, handle: u32, parent: u32, info: u32) -> [u8; HEADER] {
     let mut header = [0; HEADER];
     header[4..8].copy_from_slice(&index.to_ne_bytes());
@@ -260,7 +272,7 @@ impl Netlink {
             | Ok(()) => {}
             Err(error) => return Err(error),
         }
-        for queue in &tree.queues {
+        for queue in tree.steps() {
             let kind = queue.discipline.kind();
             let options = match &queue.raw {
                 Some(raw) if queue.class => from_hex(raw).unwrap_or_default(),
