@@ -124,9 +124,13 @@ fn off_by_one(lines: &[String], random: &mut Random) -> Option<Vec<String>> {
         let ns: u64 = words[cycle + 1].parse().unwrap();
         words[cycle + 1] = (ns + 1).to_string();
     }
-    let mut lines: Vec<String> = lines[at..].to_vec();
-    lines[0] = words.join(" ");
-    Some(lines)
+    // Software gates are set twice: the later list is the one in force.
+    let wrong = words.join(" ");
+    let each = lines[at..].iter().map(|line| match *line == lines[at] {
+        true => wrong.clone(),
+        false => line.clone(),
+    });
+    Some(each.collect())
 }
 
 fn plans_in_force(kind: Kind) {

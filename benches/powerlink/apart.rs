@@ -19,7 +19,11 @@ impl Apart {
         let file = folder.path().join("cn.toml");
         std::fs::write(&file, project).unwrap();
         let mut command = within(side, &rtwire_benches::rtwire());
-        command.args(["powerlink", "cn"]).arg(&file);
+        // Its last words tell that it was ended.
+        command
+            .args(["powerlink", "cn"])
+            .arg(&file)
+            .stderr(Stdio::null());
         Self::started(command, folder)
     }
 
@@ -41,6 +45,11 @@ impl Apart {
         Self::started(command, folder)
     }
 
+    /// The process id of the node.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     fn started(mut command: Command, folder: tempfile::TempDir) -> Self {
         let child = command
             .stdin(Stdio::null())
@@ -56,7 +65,7 @@ impl Apart {
 
 impl Drop for Apart {
     fn drop(&mut self) {
-        let id = self.child.id().to_string();
+        let id = self.id().to_string();
         let _ = Command::new("kill").args(["-TERM", &id]).status();
         let _ = self.child.wait();
     }

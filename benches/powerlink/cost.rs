@@ -1,24 +1,13 @@
 //! The cost of a controlled node: the `rtwire` command as users start it, beside a managing node, at 1 ms.
 
+use crate::apart::Apart;
 use crate::rig::{self, Path, Scenario};
 use rtwire_measure::bench::Row;
 use rtwire_powerlink_station::{Project, Station};
 use rtwire_testkit::Star;
-use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// A process that is ended by its own id when this is dropped.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let id = self.0.id().to_string();
-        let _ = Command::new("kill").args(["-TERM", &id]).status();
-        let _ = self.0.wait();
-    }
-}
 
 /// Reads a number of `/proc/PID/status`.
 fn number(id: u32, key: &str) -> Option<u64> {
@@ -52,22 +41,9 @@ pub(crate) fn rows(time: Duration) -> Vec<Row> {
 fn of(path: Path, time: Duration) -> Vec<Row> {
     let scenario = Scenario::new(1_000, 1, path, false);
     let star = Star::new(2);
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("cn.toml");
     // With `"driver"` the station selects the generic mode by itself here.
     let fitting = |text: String| text.replace("\"native\"", "\"driver\"");
-    std::fs::write(&file, fitting(rig::controlled(scenario, 1))).unwrap();
-    let child = Command::new("ip")
-        .args(["netns", "exec", &star.stations[1].namespace])
-        .arg(rtwire_benches::rtwire())
-        .args(["powerlink", "cn", file.to_str().unwrap()])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    // `ip netns exec` becomes the command: its id is the command's.
-    let node = Running(child);
+    let node = Apart::command(&star.stations[1], &fitting(rig::controlled(scenario, 1)));
     let stop = AtomicBool::new(false);
     let (memory_kb, sleeps_a_cycle, cycles) = thread::scope(|scope| {
         let (told, handle) = std::sync::mpsc::channel();
@@ -91,7 +67,7 @@ fn of(path: Path, time: Duration) -> Vec<Row> {
             }
             thread::sleep(Duration::from_millis(100));
         }
-        let id = node.0.id();
+        let id = node.id();
         let (cycles, slept) = (status().cycles, sleeps(id));
         thread::sleep(time);
         let slept = sleeps(id) - slept;
