@@ -106,8 +106,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 /// Runs a command in a namespace. Returns its standard output, and the time it took, ms.
 fn timed(namespace: &str, state: &Path, words: &[&str]) -> (Vec<u8>, f64) {
     let start = Instant::now();
-    let output = Command::new("nsenter")
-        .arg(format!("--net=/run/netns/{namespace}"))
+    let output = rtwire_benches::within(namespace)
         .args(words)
         .env("RTWIRE_STATE_DIRECTORY", state)
         .stdin(Stdio::null())

@@ -1,7 +1,7 @@
 //! Controlled nodes in a process of their own: the `rtwire` command as users start it, and the plainest node, in C.
 
+use rtwire_benches::{compiled, rtwire, within};
 use rtwire_testkit::Side;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 const PLAIN: &str = include_str!("plain_node.c");
@@ -18,9 +18,10 @@ impl Apart {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("cn.toml");
         std::fs::write(&file, project).unwrap();
-        let mut command = within(side, &rtwire_benches::rtwire());
+        let mut command = within(&side.namespace);
         // Its last words tell that it was ended.
         command
+            .arg(rtwire())
             .args(["powerlink", "cn"])
             .arg(&file)
             .stderr(Stdio::null());
@@ -30,18 +31,11 @@ impl Apart {
     /// Compiles the plain node, and starts it behind the interface of `side`.
     pub(crate) fn plain(side: &Side, node: u8, priority: u8) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let (source, program) = (folder.path().join("node.c"), folder.path().join("node"));
-        std::fs::write(&source, PLAIN).unwrap();
-        let compiled = Command::new("cc")
-            .args(["-O2", "-Wall", "-o"])
-            .args([&program, &source])
-            .status();
-        assert!(
-            compiled.is_ok_and(|status| status.success()),
-            "cc compiles benches/powerlink/plain_node.c: `scripts/setup bench` installs it"
-        );
-        let mut command = within(side, &program);
-        command.args([&side.interface, &node.to_string(), &priority.to_string()]);
+        let program = compiled(folder.path(), "powerlink/plain_node.c", PLAIN);
+        let mut command = within(&side.namespace);
+        command
+            .arg(program)
+            .args([&side.interface, &node.to_string(), &priority.to_string()]);
         Self::started(command, folder)
     }
 
@@ -69,13 +63,4 @@ impl Drop for Apart {
         let _ = Command::new("kill").args(["-TERM", &id]).status();
         let _ = self.child.wait();
     }
-}
-
-/// A program in the namespace of `side`. `nsenter` becomes the program: its id is the program's.
-fn within(side: &Side, program: &Path) -> Command {
-    let mut command = Command::new("nsenter");
-    command
-        .arg(format!("--net=/run/netns/{}", side.namespace))
-        .arg(program);
-    command
 }

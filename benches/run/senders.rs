@@ -1,9 +1,10 @@
 //! The senders: `rtwire run`, isochron, and a bare loop in C. Each sends frames from one end of the link at its cycle.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
-use rtwire_testkit::{NetnsPair, Side};
+use rtwire_benches::{compiled, within};
+use rtwire_testkit::NetnsPair;
 use serde_json::Value;
 
 /// SCHED_FIFO priority of every sender, and of cyclictest.
@@ -56,16 +57,7 @@ pub(crate) struct Said {
 impl Senders {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let (source, bare) = (folder.path().join("bare.c"), folder.path().join("bare"));
-        std::fs::write(&source, BARE).unwrap();
-        let compiled = Command::new("cc")
-            .args(["-O2", "-Wall", "-o"])
-            .args([&bare, &source])
-            .status();
-        assert!(
-            compiled.is_ok_and(|status| status.success()),
-            "cc compiles benches/run/bare.c: `scripts/setup bench` installs it"
-        );
+        let bare = compiled(folder.path(), "run/bare.c", BARE);
         Self {
             pair: NetnsPair::new(),
             folder,
@@ -78,7 +70,7 @@ impl Senders {
         let side = &self.pair.a;
         let frames = ((seconds * 1e6) as u64 / interval_us).max(1).to_string();
         let to = self.pair.b.mac.map(|byte| format!("{byte:02x}")).join(":");
-        let mut command = within(side);
+        let mut command = within(&side.namespace);
         match sender {
             Sender::Rtwire | Sender::Sleeping => {
                 command
@@ -113,12 +105,6 @@ impl Senders {
             failed: failure(sender, &output),
         }
     }
-}
-
-fn within(side: &Side) -> Command {
-    let mut command = Command::new("nsenter");
-    command.arg(format!("--net=/run/netns/{}", side.namespace));
-    command
 }
 
 /// Returns the reason why a sender did not do its work.
