@@ -253,6 +253,32 @@ fn two_hosts_exchange_their_streams() {
     }
 }
 
+/// A queue that holds every frame, as a gate does that never opens, does not hold the end of a run. What found no room is counted.
+#[test]
+fn a_queue_that_holds_every_frame_does_not_hold_the_end() {
+    require!(root, program "ip", program "tc");
+    let bench = Bench::alone(NETWORK);
+    let side = bench.side("A");
+    // One frame passes, the next one in half an hour.
+    let queue = "rate 8bit burst 2000 limit 100mb";
+    let status = Command::new("ip")
+        .args(["netns", "exec", &side.namespace, "tc", "qdisc", "add"])
+        .args(["dev", &side.interface, "root", "tbf"])
+        .args(queue.split(' '))
+        .status()
+        .unwrap();
+    assert!(status.success());
+    let _listens = bench.start("B", &[]).says(OPEN);
+    let talks = bench.start("A", &["--duration", "2s"]);
+    // Far more than a busy machine needs, far less than the next frame.
+    let (code, report, said) = ended(&talks.ends_within(Duration::from_secs(60)).output());
+    assert_eq!(code, Some(1), "{report:#}{said}");
+    let there = row(&report, "talkers", "there");
+    assert!(number(&there["frames_refused"]) > 100, "{there:#}");
+    let reasons = report["reasons"].to_string();
+    assert!(reasons.contains("found no room"), "{reasons}");
+}
+
 #[test]
 fn every_path_and_address_carries_them() {
     require!(root, program "ip");

@@ -94,6 +94,21 @@ impl Running {
         signal(&self.id().to_string(), name);
     }
 
+    /// Fails the test if it has not ended by itself after this time.
+    #[allow(
+        dead_code,
+        reason = "not every test file that has this module waits so"
+    )]
+    pub(crate) fn ends_within(mut self, longest: Duration) -> Self {
+        let until = Instant::now() + longest;
+        let child = self.child.as_mut().unwrap();
+        while child.try_wait().unwrap().is_none() {
+            assert!(Instant::now() < until, "it runs on after {longest:?}");
+            thread::sleep(Duration::from_millis(5));
+        }
+        self
+    }
+
     /// Waits for its end.
     pub(crate) fn output(mut self) -> Output {
         let mut output = self.child.take().unwrap().wait_with_output().unwrap();

@@ -9,6 +9,7 @@ use rtwire_sys::clock::{self, Clock};
 use rtwire_wire::rtdip;
 use rtwire_wire::{MINIMUM_FRAME_OCTETS, MacAddress, VLAN_TAG_OCTETS, ethernet};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Bytes of the IPv4 and UDP headers.
 const UDP_OCTETS: usize = 28;
@@ -144,13 +145,22 @@ impl Talker {
             .max(MINIMUM_FRAME_OCTETS)
     }
 
+    /// Sets how long a send call waits while the socket's send buffer is full. Zero, as a talker begins: it does not wait, and
+    /// the value is lost ([`LinkError::QueueFull`]).
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn set_room_wait(&mut self, longest: Duration) -> Result<(), ChannelError> {
+        Ok(self.sender.set_room_wait(longest)?)
+    }
+
     /// Sends one value, with the current CLOCK_TAI time in its header unless
     /// [`sender_time`](TalkerConfig::sender_time) is off. Returns its sequence number, which counts 0, 1, 2 … from
     /// opening on and wraps at 2³². It makes one system call and does not allocate: fit for a real-time loop.
     ///
     /// # Errors
     /// The data are too long; the interface is gone or down. [`LinkError::QueueFull`] if the interface's own queue
-    /// dropped the frame, which then has used up a sequence number.
+    /// dropped the frame or the socket's send buffer is full. The frame then has used up a sequence number.
     pub fn send(&mut self, data: &[u8]) -> Result<u32, ChannelError> {
         self.give(data, None)
     }

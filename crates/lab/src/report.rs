@@ -165,7 +165,7 @@ fn notes(options: &Options, collected: &Collected<'_>) -> Vec<String> {
         for talker in &result.talkers {
             if talker.sends_refused > 0 {
                 notes.push(format!(
-                    "Host {host}: {} frames found no room in the interface's own queue.",
+                    "Host {host}: {} frames found no room in this host's queue.",
                     talker.sends_refused
                 ));
             }

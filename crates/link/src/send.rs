@@ -21,6 +21,7 @@ pub use rtwire_sys::xsk::ZeroCopy;
 use rtwire_sys::{Errno, InterfaceSocket};
 use std::net::SocketAddrV4;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Error text for a frame without a launch time on a path that needs one.
 const NEEDS_TIMES: &str = "a sender of the path `launch` or `xdp-launch` needs a launch time for each frame: call `send_at`";
@@ -289,8 +290,23 @@ impl Sender {
         self.refused
     }
 
-    /// Sends one frame or datagram; returns its number, from 0 on. One system call, no allocation: fit for a
-    /// real-time loop. It waits only if the socket's own send buffer is full.
+    /// Sets how long a send call waits while the socket's send buffer is full. The buffer is full while some 200 frames wait
+    /// in a queue of this host: for a shaper, for a gate that is shut, for the link. Zero, as a sender begins: it does not
+    /// wait. The other paths have no such buffer.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn set_room_wait(&mut self, longest: Duration) -> Result<(), LinkError> {
+        match &mut self.socket {
+            Socket::Packet(socket) => socket.set_room_wait(longest)?,
+            Socket::Udp(socket) => socket.set_room_wait(longest)?,
+            Socket::Xdp(_) | Socket::Uman(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Sends one frame or datagram; returns its number, from 0 on. One system call, no allocation, no wait
+    /// ([`Self::set_room_wait`]): fit for a real-time loop.
     ///
     /// # Errors
     /// [`LinkError::QueueFull`] if it was dropped before it left; then it has used up a number. With any other error

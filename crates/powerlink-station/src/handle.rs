@@ -1,16 +1,18 @@
 //! Requests of other threads to a running station: its state, NMT commands, SDO. None of them makes the real-time loop wait.
 
+use crate::snapshot::{Snapshot, Texts};
 use crate::status::StationStatus;
 use rtwire_powerlink::sdo::{SdoJob, SdoOutcome};
 use rtwire_wire::powerlink::NmtCommandId;
-use std::sync::Arc;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Requests that may wait for the loop.
 const WAITING: usize = 16;
+/// Snapshots between the loop and those that ask.
+const SNAPSHOTS: usize = 2;
 
 pub(crate) enum Request {
     Nmt(NmtCommandId, u8),
@@ -41,27 +43,58 @@ pub struct Handle {
 
 #[derive(Debug)]
 struct Ends {
-    states: Receiver<StationStatus>,
+    empty: SyncSender<Box<Snapshot>>,
+    filled: Receiver<Box<Snapshot>>,
+    texts: Arc<OnceLock<Texts>>,
     outcomes: Receiver<SdoReply>,
     last: Option<StationStatus>,
+}
+
+impl Ends {
+    /// Takes the snapshots that the loop has filled, if nobody waited for them.
+    fn collect(&mut self) {
+        while let Ok(snapshot) = self.filled.try_recv() {
+            self.keep(snapshot);
+        }
+    }
+
+    /// Makes the words of a snapshot, and returns its memory to the loop.
+    fn keep(&mut self, snapshot: Box<Snapshot>) {
+        self.last = self.texts.get().map(|texts| snapshot.status(texts));
+        // Where there is no room, the loop has enough already.
+        let _ = self.empty.try_send(snapshot);
+    }
 }
 
 /// The loop's end.
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) wanted: Arc<AtomicBool>,
-    pub(crate) states: SyncSender<StationStatus>,
+    /// Snapshots to fill.
+    pub(crate) empty: Receiver<Box<Snapshot>>,
+    pub(crate) filled: SyncSender<Box<Snapshot>>,
+    /// Set once, when the loop begins.
+    pub(crate) texts: Arc<OnceLock<Texts>>,
     pub(crate) outcomes: SyncSender<SdoReply>,
     pub(crate) requests: Receiver<Request>,
 }
 
 pub(crate) fn pair() -> (Handle, Inner) {
     let wanted = Arc::new(AtomicBool::new(false));
-    let (states, shown) = sync_channel(2);
+    // One to fill, and one that is being read. Both belong to the ends for ever.
+    let (empty, to_fill) = sync_channel(SNAPSHOTS);
+    let (fill, filled) = sync_channel(SNAPSHOTS);
+    for _ in 0..SNAPSHOTS {
+        // There is room for all of them.
+        let _ = empty.try_send(Box::new(Snapshot::empty()));
+    }
+    let texts = Arc::new(OnceLock::new());
     let (outcomes, ended) = sync_channel(WAITING);
     let (requests, asked) = sync_channel(WAITING);
     let ends = Ends {
-        states: shown,
+        empty,
+        filled,
+        texts: Arc::clone(&texts),
         outcomes: ended,
         last: None,
     };
@@ -72,7 +105,9 @@ pub(crate) fn pair() -> (Handle, Inner) {
     };
     let inner = Inner {
         wanted,
-        states,
+        empty: to_fill,
+        filled: fill,
+        texts,
         outcomes,
         requests: asked,
     };
@@ -81,27 +116,23 @@ pub(crate) fn pair() -> (Handle, Inner) {
 
 impl Handle {
     /// Asks for the station's state. Returns `None` where it does not answer within `timeout`: it is not running.
+    ///
+    /// The real-time loop only copies numbers for it, and not between an SoC and the frame behind it.
     #[must_use]
     pub fn status(&self, timeout: Duration) -> Option<StationStatus> {
         let mut ends = self.shared.lock().ok()?;
-        while let Ok(status) = ends.states.try_recv() {
-            ends.last = Some(status);
-        }
-        self.wanted.store(true, Ordering::Relaxed);
-        if let Ok(status) = ends.states.recv_timeout(timeout) {
-            ends.last = Some(status);
-            return ends.last.clone();
-        }
-        None
+        ends.collect();
+        self.wanted.store(true, Ordering::Release);
+        let snapshot = ends.filled.recv_timeout(timeout).ok()?;
+        ends.keep(snapshot);
+        ends.last.clone()
     }
 
     /// Returns the last state without asking anew.
     #[must_use]
     pub fn last_status(&self) -> Option<StationStatus> {
         let mut ends = self.shared.lock().ok()?;
-        while let Ok(status) = ends.states.try_recv() {
-            ends.last = Some(status);
-        }
+        ends.collect();
         ends.last.clone()
     }
 

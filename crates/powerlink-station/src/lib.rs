@@ -71,6 +71,7 @@ mod project;
 #[cfg(test)]
 mod project_tests;
 mod running;
+mod snapshot;
 mod station;
 mod status;
 mod store;

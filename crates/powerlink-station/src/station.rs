@@ -11,6 +11,7 @@ use crate::kind::{Key, Kind};
 use crate::launch::{self, Over, SocWay};
 use crate::project::Project;
 use crate::running::RunningStation;
+use crate::snapshot::Texts;
 use crate::store::{Store, restore};
 use crate::watch::{self, Watch};
 use crate::work::{Beside, Work};
@@ -368,9 +369,11 @@ impl Station {
             self.real_time.apply()?;
             let mut work = Work::new(
                 inner,
-                &self.interface,
-                &self.said,
-                &self.names,
+                Texts {
+                    interface: self.interface.clone(),
+                    path: self.said.clone(),
+                    names: self.names.clone(),
+                },
                 &mut self.points,
                 Beside {
                     ethernet: self.ethernet.as_mut(),

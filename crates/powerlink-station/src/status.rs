@@ -1,9 +1,7 @@
 //! The state of a station and of its network, as plain data.
 
-use crate::driver::DriverCounters;
-use rtwire_link::run::RunStatistics;
 use rtwire_powerlink::sdo::SdoOutcome;
-use rtwire_powerlink::{ControlledNode, Event, LostReason, ManagingNode, NodeEvent, Statistics};
+use rtwire_powerlink::{Event, LostReason, NodeEvent};
 use rtwire_wire::powerlink::{node, node_list_contains};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -111,110 +109,6 @@ pub struct NodeStatus {
     pub times_lost: u64,
     /// The time from the last request to its response, ns.
     pub latency_ns: u64,
-}
-
-impl StationStatus {
-    pub(crate) fn base(interface: &str, path: &str) -> Self {
-        Self {
-            node: 0,
-            state: String::new(),
-            interface: interface.to_owned(),
-            path: path.to_owned(),
-            cycle_ns: 0,
-            left_operational: 0,
-            cycles: 0,
-            skipped_cycles: 0,
-            own_stalls: 0,
-            worst_stall_ns: 0,
-            soc_lost: 0,
-            frames_received: 0,
-            frames_invalid: 0,
-            frames_unsent: 0,
-            requests_stale: 0,
-            requests_foreign: 0,
-            watchdog_lapses: 0,
-            left_by_watchdog: None,
-            sent_by_driver: None,
-            soc_launch: None,
-            system_calls: 0,
-            interface_downs: 0,
-            link_losses: None,
-            crc_errors: None,
-            collisions: None,
-            nodes: Vec::new(),
-            events: Vec::new(),
-        }
-    }
-
-    pub(crate) fn take_statistics(&mut self, statistics: &Statistics) {
-        self.cycles = statistics.cycles;
-        self.skipped_cycles = statistics.skipped_cycles;
-        self.frames_invalid = statistics.invalid_frames;
-        self.soc_lost = statistics.lost_soc;
-        self.requests_stale = statistics.stale_requests;
-        self.requests_foreign = statistics.foreign_requests;
-        self.watchdog_lapses = statistics.lapses;
-        self.own_stalls = statistics.own_stalls;
-        self.worst_stall_ns = statistics.worst_stall_ns;
-    }
-
-    /// Takes the interface's errors. `tells` says which of them the kernel counts: wrong check sequences, collisions, losses of
-    /// the link.
-    pub(crate) fn take_link(&mut self, statistics: &Statistics, tells: [bool; 3]) {
-        let [crc, collisions, losses] = tells;
-        self.crc_errors = crc.then_some(statistics.crc_errors);
-        self.collisions = collisions.then_some(statistics.collisions);
-        self.link_losses = losses.then_some(statistics.link_losses);
-    }
-
-    pub(crate) fn take_run(&mut self, run: &RunStatistics, driver: Option<DriverCounters>) {
-        let by_driver = driver.map(|counters| counters.answered + counters.chained);
-        self.frames_received = run.received;
-        self.frames_unsent = run.unsent + run.overflowed;
-        self.system_calls = run.waits + run.sent;
-        self.interface_downs = run.downs;
-        self.sent_by_driver = by_driver;
-        self.left_by_watchdog = driver.map(|counters| counters.lapsed);
-        self.requests_foreign += driver.map_or(0, |counters| counters.foreign);
-    }
-
-    pub(crate) fn take_managing(
-        &mut self,
-        node: &ManagingNode,
-        names: &[(u8, String)],
-        times_lost: &[u64; 256],
-    ) {
-        self.node = rtwire_wire::powerlink::node::MN;
-        self.state = node.state().to_string();
-        self.cycle_ns = node.cycle_ns();
-        self.take_statistics(&node.statistics());
-        let name = |number: u8| {
-            let named = names.iter().find(|(of, _)| *of == number);
-            named.map_or_else(|| format!("node {number}"), |(_, name)| name.clone())
-        };
-        self.nodes = node
-            .nodes()
-            .map(|status| NodeStatus {
-                node: status.node,
-                name: name(status.node),
-                mandatory: status.mandatory,
-                state: status.state.to_string(),
-                operational: status.operational,
-                responses: status.responses,
-                lost: status.lost.cumulative,
-                late: status.late.cumulative,
-                times_lost: times_lost[usize::from(status.node)],
-                latency_ns: status.latency_ns,
-            })
-            .collect();
-    }
-
-    pub(crate) fn take_controlled(&mut self, node: &ControlledNode) {
-        self.node = node.number();
-        self.state = node.state().to_string();
-        self.cycle_ns = node.dictionary().number(0x1006, 0) * 1_000;
-        self.take_statistics(&node.statistics());
-    }
 }
 
 /// Returns an event in words.

@@ -7,19 +7,16 @@ use crate::handle::{Inner, Request, SdoReply};
 use crate::io::Io;
 use crate::kind::{Key, Kind};
 use crate::launch::Told;
-use crate::status::{SocLaunchStatus, StationEvent, StationStatus, words};
+use crate::snapshot::{EVENTS, Noted, Texts};
+use crate::status::{SocLaunchStatus, words};
 use crate::store::Store;
 use crate::watch::Watch;
 use core::ops::Range;
 use rtwire_link::run::{Port as _, RunStatistics};
 use rtwire_powerlink::{Event, LostReason, NodeEvent};
-use rtwire_sys::clock::{self, Clock};
 use rtwire_wire::powerlink::NmtState;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// The newest events that are kept.
-const EVENTS: usize = 64;
 
 /// The optional parts of a station.
 pub(crate) struct Beside<'a> {
@@ -29,14 +26,30 @@ pub(crate) struct Beside<'a> {
     pub(crate) store: Option<&'a mut Store>,
 }
 
+/// The turns in which questions for the state are answered: not behind a SoC, since a PReq is on its way then. Most questions
+/// come while the loop waits for the next cycle, so the next turn is that of a SoC.
+#[derive(Debug, Default)]
+struct Answers {
+    /// True if the turn before was left out. Then this one is not.
+    put_off: bool,
+}
+
+impl Answers {
+    /// Returns true if a question that waits is to be answered in this turn. `begins` tells a turn in which a cycle begins.
+    fn now(&mut self, begins: bool) -> bool {
+        self.put_off = begins && !self.put_off;
+        !self.put_off
+    }
+}
+
 /// The work after each call of the node.
 pub(crate) struct Work<'a> {
     pub(crate) inner: Inner,
     cycles: u64,
-    /// The newest events with their times, ns of CLOCK_MONOTONIC.
-    events: VecDeque<(u64, String)>,
-    status: StationStatus,
-    names: &'a [(u8, String)],
+    /// The newest events.
+    events: VecDeque<Noted>,
+    left_operational: u64,
+    answers: Answers,
     points: &'a mut Vec<(Key, Range<usize>)>,
     beside: Beside<'a>,
     /// The node and number of the job whose outcome is waited for. An older job may still end after it.
@@ -51,18 +64,18 @@ pub(crate) struct Work<'a> {
 impl<'a> Work<'a> {
     pub(crate) fn new(
         inner: Inner,
-        interface: &str,
-        path: &str,
-        names: &'a [(u8, String)],
+        texts: Texts,
         points: &'a mut Vec<(Key, Range<usize>)>,
         beside: Beside<'a>,
     ) -> Self {
+        // They are the same in each run.
+        let _ = inner.texts.set(texts);
         Self {
             inner,
             cycles: 0,
             events: VecDeque::with_capacity(EVENTS),
-            status: StationStatus::base(interface, path),
-            names,
+            left_operational: 0,
+            answers: Answers::default(),
             points,
             beside,
             asked: None,
@@ -112,7 +125,8 @@ impl<'a> Work<'a> {
         }
         let statistics = kind.statistics();
         let cycles = statistics.cycles;
-        if cycles != self.cycles {
+        let begins = cycles != self.cycles;
+        if begins {
             self.cycles = cycles;
             let missing = kind.missing(&statistics);
             let mut io = Io {
@@ -136,8 +150,11 @@ impl<'a> Work<'a> {
             self.requests(kind, now_ns);
         }
         self.basic_ethernet(kind, port);
-        if self.inner.wanted.swap(false, Ordering::Relaxed) {
-            self.tell(kind, port, run);
+        if self.inner.wanted.load(Ordering::Relaxed) {
+            let now = self.answers.now(begins);
+            if now && self.inner.wanted.swap(false, Ordering::Acquire) {
+                self.tell(kind, port, run);
+            }
         }
     }
 
@@ -158,7 +175,7 @@ impl<'a> Work<'a> {
     fn event(&mut self, kind: &Kind, event: Event, now_ns: u64) {
         match event {
             Event::State { from, .. } if from == NmtState::OPERATIONAL => {
-                self.status.left_operational += 1;
+                self.left_operational += 1;
             }
             Event::Node {
                 node,
@@ -184,7 +201,7 @@ impl<'a> Work<'a> {
         if self.events.len() == EVENTS {
             self.events.pop_front();
         }
-        self.events.push_back((now_ns, what));
+        self.events.push_back((now_ns, what.into()));
     }
 
     fn requests(&mut self, kind: &mut Kind, now_ns: u64) {
@@ -211,30 +228,38 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Answers a question for the state. Allocates; called only on such a question.
+    /// Answers a question for the state. Copies numbers, and wakes the thread that asks: one system call.
     #[cold]
     fn tell(&mut self, kind: &Kind, port: &StationPort, run: &RunStatistics) {
-        let mut status = self.status.clone();
-        match kind {
-            Kind::Managing(node) => status.take_managing(node, self.names, &self.times_lost),
-            Kind::Controlled(node) => status.take_controlled(node),
-        }
-        if let Some(watch) = &self.beside.watch {
-            status.take_link(&kind.statistics(), watch.tells());
-        }
-        status.take_run(run, port.counters());
-        status.soc_launch = self.dropped.map(|dropped| SocLaunchStatus {
+        // All are in use only if several threads ask at once: then one answer is for all.
+        let Ok(mut snapshot) = self.inner.empty.try_recv() else {
+            return;
+        };
+        snapshot.take(kind, run, port.counters(), &self.times_lost);
+        snapshot.take_events(&self.events);
+        snapshot.left_operational = self.left_operational;
+        snapshot.tells = self.beside.watch.as_ref().map(|watch| watch.tells());
+        snapshot.soc_launch = self.dropped.map(|dropped| SocLaunchStatus {
             handed_over: run.launched,
             by_loop: run.unlaunched,
             dropped: dropped.load(Ordering::Relaxed),
         });
-        let since_1970_ns = clock::now_ns(Clock::Realtime);
-        let since_1970_ns = since_1970_ns.wrapping_sub(clock::now_ns(Clock::Monotonic));
-        let told = |(at_ns, what): &(u64, String)| StationEvent {
-            time_ns: at_ns.wrapping_add(since_1970_ns),
-            what: what.clone(),
-        };
-        status.events = self.events.iter().map(told).collect();
-        let _ = self.inner.states.try_send(status);
+        let _ = self.inner.filled.try_send(snapshot);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Answers;
+
+    #[test]
+    fn an_answer_leaves_out_the_turn_of_a_soc_but_never_two() {
+        let mut answers = Answers::default();
+        assert!(answers.now(false));
+        assert!(!answers.now(true));
+        // A network in which nothing follows a SoC is told all the same.
+        assert!(answers.now(true));
+        assert!(!answers.now(true));
+        assert!(answers.now(false));
     }
 }

@@ -1,10 +1,10 @@
 //! The common abilities of all sockets on one interface.
 
-use crate::error::{Errno, Result};
+use crate::error::{Errno, Error, Result};
 use crate::interface::{self, Interface};
 use crate::launch::{self, LaunchOptions};
 use crate::messages::{Batch, Wait};
-use crate::socket::{self, Ready};
+use crate::socket::{self, FullBuffer, Ready};
 use crate::stamps::{self, StampSource, TxStampReader, TxStamping};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -19,6 +19,7 @@ pub struct InterfaceSocket {
     pub(crate) interface: u32,
     /// The socket's name in errors.
     pub(crate) name: String,
+    full: FullBuffer,
 }
 
 impl AsFd for InterfaceSocket {
@@ -33,7 +34,24 @@ impl InterfaceSocket {
             socket: Arc::new(socket),
             interface: interface.index,
             name,
+            full: FullBuffer::Fails,
         }
+    }
+
+    /// Sets how long a send call waits for room in the socket's send buffer before it fails. Without this call it fails at
+    /// once, so that a real-time loop goes on when a shaper or a shut gate holds its frames.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn set_room_wait(&mut self, longest: Duration) -> Result<()> {
+        if longest.is_zero() {
+            self.full = FullBuffer::Fails;
+            return Ok(());
+        }
+        socket::set_send_timeout(&self.socket, longest)
+            .map_err(|errno| Error::new("setsockopt(SO_SNDTIMEO)", &self.name, errno, None))?;
+        self.full = FullBuffer::Waits;
+        Ok(())
     }
 
     /// Sets the receive buffer, for messages and timestamps that wait, to `octets` bytes. Returns the size in force.
@@ -87,17 +105,17 @@ impl InterfaceSocket {
     /// As for [`Self::send`]; also ENOBUFS if the queue refuses the time.
     #[inline]
     pub fn send_at(&self, message: &[u8], launch_ns: u64) -> std::result::Result<(), Errno> {
-        launch::send_at(&self.socket, message, launch_ns)
+        launch::send_at(&self.socket, message, launch_ns, self.full)
     }
 
     /// Sends one whole frame, or one datagram to the peer. One system call; fit for a real-time loop.
     ///
     /// # Errors
-    /// The interface is down or gone, the message is too long, or the queue is full. For a datagram also the peer's
-    /// answer to an earlier one.
+    /// The interface is down or gone, the message is too long, or the queue or the send buffer is full
+    /// ([`Errno::QUEUE_FULL`]). For a datagram also the peer's answer to an earlier one.
     #[inline]
     pub fn send(&self, message: &[u8]) -> std::result::Result<(), Errno> {
-        socket::send(&self.socket, message)
+        socket::send(&self.socket, message, self.full)
     }
 
     /// Sends up to 32 messages with one system call. Returns the number that the kernel took. Fit for a real-time
@@ -107,7 +125,7 @@ impl InterfaceSocket {
     /// As for [`send`](Self::send), for the first message. An error of a later message comes with the next call.
     #[inline]
     pub fn send_batch(&self, messages: &[&[u8]]) -> std::result::Result<usize, Errno> {
-        crate::messages::send_batch(&self.socket, messages)
+        crate::messages::send_batch(&self.socket, messages, self.full)
     }
 
     /// Receives up to `limit` messages into prepared memory. One system call.

@@ -6,7 +6,7 @@
 
 use crate::clock::Clock;
 use crate::error::{Errno, Error, Result};
-use crate::socket::{self, Plain};
+use crate::socket::{self, FullBuffer, Plain, send_failed};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 /// The meaning of a socket's launch times.
@@ -80,6 +80,7 @@ pub(crate) fn send_at(
     socket: &OwnedFd,
     bytes: &[u8],
     launch_ns: u64,
+    full: FullBuffer,
 ) -> std::result::Result<(), Errno> {
     let mut control = Control([0; 32]);
     let mut vector = libc::iovec {
@@ -104,8 +105,8 @@ pub(crate) fn send_at(
         std::ptr::write_unaligned(libc::CMSG_DATA(header).cast::<u64>(), launch_ns);
     }
     // SAFETY: everything that the message points to lives until the call ends.
-    let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, 0) };
-    if sent < 0 { Err(Errno::last()) } else { Ok(()) }
+    let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, full.flags()) };
+    if sent < 0 { Err(send_failed()) } else { Ok(()) }
 }
 
 /// Reads a launch report from a `sock_extended_err`; `None` if it is of another kind.

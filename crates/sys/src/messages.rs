@@ -2,6 +2,7 @@
 
 use crate::clock::time_ns;
 use crate::error::Errno;
+use crate::socket::{FullBuffer, send_failed};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -30,7 +31,11 @@ pub(crate) const SEND_MOST: usize = 32;
 ///
 /// An error is that of the first message. An error of a later message comes with the next call.
 #[inline]
-pub(crate) fn send_batch(socket: &OwnedFd, messages: &[&[u8]]) -> Result<usize, Errno> {
+pub(crate) fn send_batch(
+    socket: &OwnedFd,
+    messages: &[&[u8]],
+    full: FullBuffer,
+) -> Result<usize, Errno> {
     // SAFETY: plain C structures, for which all zeroes is a valid value.
     let mut vectors: [libc::iovec; SEND_MOST] = unsafe { std::mem::zeroed() };
     // SAFETY: as above.
@@ -50,10 +55,10 @@ pub(crate) fn send_batch(socket: &OwnedFd, messages: &[&[u8]]) -> Result<usize, 
             socket.as_raw_fd(),
             headers.as_mut_ptr(),
             count as libc::c_uint,
-            0,
+            full.flags() as _,
         )
     };
-    usize::try_from(sent).map_err(|_| Errno::last())
+    usize::try_from(sent).map_err(|_| send_failed())
 }
 
 #[repr(C, align(8))]

@@ -1,7 +1,7 @@
 //! Netlink requests of this crate's own: one socket, one request, all its answers.
 
 use crate::error::{Errno, Error, Result};
-use crate::socket;
+use crate::socket::{self, FullBuffer};
 use std::os::fd::AsRawFd;
 
 const ERROR: u16 = 2;
@@ -47,7 +47,7 @@ pub(crate) fn ask(
     message.extend_from_slice(&(asked as u16).to_ne_bytes());
     message.extend_from_slice(&[0; 8]);
     message.extend_from_slice(question.body);
-    socket::send(&socket, &message).map_err(fail)?;
+    socket::send(&socket, &message, FullBuffer::Waits).map_err(fail)?;
     let mut room = vec![0_u8; 64 * 1024];
     loop {
         // SAFETY: the room and its size are valid for the whole call.

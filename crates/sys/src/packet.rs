@@ -24,6 +24,12 @@ impl Deref for PacketSocket {
     }
 }
 
+impl std::ops::DerefMut for PacketSocket {
+    fn deref_mut(&mut self) -> &mut InterfaceSocket {
+        &mut self.0
+    }
+}
+
 /// A handle that sets a packet socket's filter.
 #[derive(Clone, Debug)]
 pub struct FilterPlace {

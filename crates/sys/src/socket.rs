@@ -118,8 +118,27 @@ pub(crate) fn set_receive_timeout(
     socket: &OwnedFd,
     timeout: Option<Duration>,
 ) -> std::result::Result<(), Errno> {
+    set(
+        socket,
+        libc::SOL_SOCKET,
+        libc::SO_RCVTIMEO,
+        longest(timeout),
+    )
+}
+
+/// Sets the longest wait of a send call that waits for room in the send buffer.
+pub(crate) fn set_send_timeout(
+    socket: &OwnedFd,
+    timeout: Duration,
+) -> std::result::Result<(), Errno> {
+    let value = longest(Some(timeout));
+    set(socket, libc::SOL_SOCKET, libc::SO_SNDTIMEO, value)
+}
+
+/// Returns the kernel's form of a longest wait; `None` waits for ever.
+fn longest(timeout: Option<Duration>) -> libc::timeval {
     // All zeroes means for ever; a timeout that rounds to 0 becomes the shortest one.
-    let value = match timeout {
+    match timeout {
         None => libc::timeval {
             tv_sec: 0,
             tv_usec: 0,
@@ -133,8 +152,7 @@ pub(crate) fn set_receive_timeout(
                 timeout.subsec_micros() as libc::suseconds_t
             },
         },
-    };
-    set(socket, libc::SOL_SOCKET, libc::SO_RCVTIMEO, value)
+    }
 }
 
 /// Takes the error that is pending at the socket.
@@ -193,10 +211,45 @@ pub(crate) fn wait(
     })
 }
 
+/// Behaviour of a send call when the socket's send buffer is full. The buffer is full while a queue behind it holds the frames:
+/// a shaper, a gate that is shut, a link that is down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FullBuffer {
+    /// The call fails at once, with [`Errno::QUEUE_FULL`].
+    Fails,
+    /// The call waits, at most for the socket's send timeout, and then fails in the same way.
+    Waits,
+}
+
+impl FullBuffer {
+    /// Returns the flags of the send call.
+    pub(crate) const fn flags(self) -> i32 {
+        match self {
+            Self::Fails => libc::MSG_DONTWAIT,
+            Self::Waits => 0,
+        }
+    }
+}
+
+/// Returns the error of the send call that has just failed.
+pub(crate) fn send_failed() -> Errno {
+    let errno = Errno::last();
+    if errno.would_block() {
+        Errno::QUEUE_FULL
+    } else {
+        errno
+    }
+}
+
 /// Sends one datagram or frame on a bound or connected socket.
 #[inline]
-pub(crate) fn send(socket: &OwnedFd, bytes: &[u8]) -> std::result::Result<(), Errno> {
+pub(crate) fn send(
+    socket: &OwnedFd,
+    bytes: &[u8],
+    full: FullBuffer,
+) -> std::result::Result<(), Errno> {
+    let (start, length) = (bytes.as_ptr().cast(), bytes.len());
     // SAFETY: the slice is valid for the whole call.
-    let sent = unsafe { libc::send(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), 0) };
-    if sent < 0 { Err(Errno::last()) } else { Ok(()) }
+    let sent = unsafe { libc::send(socket.as_raw_fd(), start, length, full.flags()) };
+    if sent < 0 { Err(send_failed()) } else { Ok(()) }
 }

@@ -24,6 +24,12 @@ impl Deref for UdpSocket {
     }
 }
 
+impl std::ops::DerefMut for UdpSocket {
+    fn deref_mut(&mut self) -> &mut InterfaceSocket {
+        &mut self.0
+    }
+}
+
 impl UdpSocket {
     /// Opens a socket that sends to `peer` through `interface`.
     ///

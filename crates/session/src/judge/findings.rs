@@ -155,7 +155,7 @@ fn talker(
     }
     if totals.frames_refused > 0 {
         found.push(broken(format!(
-            "Host {host}: {} frames of {name} found no room in the interface's own queue.",
+            "Host {host}: {} frames of {name} found no room in this host's queue.",
             grouped(totals.frames_refused)
         )));
     }

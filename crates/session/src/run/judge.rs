@@ -74,7 +74,7 @@ fn talker(row: &TalkerRow, now: &Circumstances<'_>, found: &mut Findings) {
     }
     if row.frames_refused > 0 {
         found.broken.push(format!(
-            "{} frames of `{stream}` found no room in the interface's own queue",
+            "{} frames of `{stream}` found no room in this host's queue",
             row.frames_refused
         ));
     }

@@ -33,6 +33,10 @@ use crate::waiting::{Slept, Waiting};
 /// The time between two checks of a talker that waits for a value for the end of the run.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// The longest wait of a talker without a grid for room in its socket's send buffer. It sends as fast as its host lets it, and a
+/// gate that never opens must not hold the end of the run.
+const ROOM_WAIT: Duration = Duration::from_millis(100);
+
 /// A talker that is open and waits for the run.
 #[derive(Debug)]
 pub(super) struct Talking {
@@ -75,6 +79,13 @@ impl Talking {
             stream: task.name.clone(),
             source,
         };
+        let has_grid = matches!(
+            (&source, task.pattern),
+            (Source::Newest(_), Pattern::Cyclic { .. })
+        );
+        if !has_grid {
+            talker.set_room_wait(ROOM_WAIT).map_err(failed)?;
+        }
         let stamps = talker.take_stamps().map_err(failed)?;
         if by_kernel && stamps.is_none() {
             return Err(SessionError::Values {
