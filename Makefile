@@ -52,8 +52,8 @@ fuzz: setup-test ## each fuzz target for 30 seconds
 lint: setup ## formatting, plain English, lints, documentation, packages, direction of dependencies, longest files
 	$(CARGO) fmt --all --check
 	$(CARGO) run -q --release --locked -p plain-english
-	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+	$(CARGO) clippy --release --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --release --workspace --no-deps --locked
 	$(CARGO) package --workspace --locked --no-verify --allow-dirty --quiet
 	@scripts/longest-files
 
