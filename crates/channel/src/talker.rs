@@ -160,7 +160,7 @@ impl Talker {
     ///
     /// # Errors
     /// The data are too long; the interface is gone or down. [`LinkError::QueueFull`] if the interface's own queue
-    /// dropped the frame or the socket's send buffer is full. The frame then has used up a sequence number.
+    /// dropped the frame, which then has used up a sequence number, or if the socket's send buffer is full, and it has not.
     pub fn send(&mut self, data: &[u8]) -> Result<u32, ChannelError> {
         self.give(data, None)
     }
@@ -225,7 +225,8 @@ impl Talker {
                     error,
                     LinkError::QueueFull | LinkError::LaunchRefused { .. }
                 ) {
-                    self.header.sequence = sequence.wrapping_add(1);
+                    // Used up or not: as the sender counts.
+                    self.header.sequence = self.sender.count() as u32;
                     self.queue_full += 1;
                 }
                 Err(error.into())

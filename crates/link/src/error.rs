@@ -38,7 +38,8 @@ pub enum LinkError {
         /// The interface.
         interface: String,
     },
-    /// The transmit queue was full. This frame was dropped and has used up a number.
+    /// The transmit queue was full. This frame was dropped and has used up a number. Or the socket's send buffer was full
+    /// ([`Sender::set_room_wait`](crate::Sender::set_room_wait)). Then it was not taken, and has not.
     #[error(
         "the transmit queue of the interface is full: the frame was dropped; send less, or shape"
     )]

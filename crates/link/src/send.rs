@@ -309,8 +309,8 @@ impl Sender {
     /// ([`Self::set_room_wait`]): fit for a real-time loop.
     ///
     /// # Errors
-    /// [`LinkError::QueueFull`] if it was dropped before it left; then it has used up a number. With any other error
-    /// it has not.
+    /// [`LinkError::QueueFull`] if it was dropped before it left, and has used up a number, or if the send buffer was full, and it has
+    /// not: [`Self::count`] tells. With any other error it has not.
     #[inline]
     pub fn send(&mut self, bytes: &[u8]) -> Result<u64, LinkError> {
         if self.launch.is_some() {
@@ -399,7 +399,8 @@ impl Sender {
                 Socket::Uman(attachment) => attachment.device().exists(),
             },
         );
-        if matches!(error, LinkError::QueueFull) {
+        // The kernel, too, numbers only the frames that it has taken: its stamps must fit the numbers.
+        if matches!(error, LinkError::QueueFull) && !errno.would_block() {
             self.frames += 1;
         }
         error

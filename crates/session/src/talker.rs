@@ -24,8 +24,8 @@ pub enum Sent {
         /// The earliest time that the contract allows, ns of CLOCK_TAI.
         earliest_tai_ns: u64,
     },
-    /// The interface's own queue was full and dropped it, or the socket's send buffer is full: a shaper or a shut gate holds
-    /// too many frames. Its sequence number is used up, so listeners count a loss.
+    /// The interface's own queue was full and dropped it. Its sequence number is used up, so listeners count a loss. Or the socket's
+    /// send buffer is full, since a shaper or a shut gate holds too many frames: then the kernel did not take it, and it has no number.
     QueueFull,
 }
 

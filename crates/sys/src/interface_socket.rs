@@ -111,8 +111,8 @@ impl InterfaceSocket {
     /// Sends one whole frame, or one datagram to the peer. One system call; fit for a real-time loop.
     ///
     /// # Errors
-    /// The interface is down or gone, the message is too long, or the queue or the send buffer is full
-    /// ([`Errno::QUEUE_FULL`]). For a datagram also the peer's answer to an earlier one.
+    /// The interface is down or gone, the message is too long, or the queue is full ([`Errno::QUEUE_FULL`]) or the
+    /// send buffer ([`Errno::would_block`]). For a datagram also the peer's answer to an earlier one.
     #[inline]
     pub fn send(&self, message: &[u8]) -> std::result::Result<(), Errno> {
         socket::send(&self.socket, message, self.full)

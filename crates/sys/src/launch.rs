@@ -6,7 +6,7 @@
 
 use crate::clock::Clock;
 use crate::error::{Errno, Error, Result};
-use crate::socket::{self, FullBuffer, Plain, send_failed};
+use crate::socket::{self, FullBuffer, Plain};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 /// The meaning of a socket's launch times.
@@ -106,7 +106,7 @@ pub(crate) fn send_at(
     }
     // SAFETY: everything that the message points to lives until the call ends.
     let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, full.flags()) };
-    if sent < 0 { Err(send_failed()) } else { Ok(()) }
+    if sent < 0 { Err(Errno::last()) } else { Ok(()) }
 }
 
 /// Reads a launch report from a `sock_extended_err`; `None` if it is of another kind.

@@ -2,7 +2,7 @@
 
 use crate::clock::time_ns;
 use crate::error::Errno;
-use crate::socket::{FullBuffer, send_failed};
+use crate::socket::FullBuffer;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -58,7 +58,7 @@ pub(crate) fn send_batch(
             full.flags() as _,
         )
     };
-    usize::try_from(sent).map_err(|_| send_failed())
+    usize::try_from(sent).map_err(|_| Errno::last())
 }
 
 #[repr(C, align(8))]

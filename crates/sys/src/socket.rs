@@ -215,7 +215,7 @@ pub(crate) fn wait(
 /// a shaper, a gate that is shut, a link that is down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FullBuffer {
-    /// The call fails at once, with [`Errno::QUEUE_FULL`].
+    /// The call fails at once, with [`Errno::would_block`].
     Fails,
     /// The call waits, at most for the socket's send timeout, and then fails in the same way.
     Waits,
@@ -231,16 +231,6 @@ impl FullBuffer {
     }
 }
 
-/// Returns the error of the send call that has just failed.
-pub(crate) fn send_failed() -> Errno {
-    let errno = Errno::last();
-    if errno.would_block() {
-        Errno::QUEUE_FULL
-    } else {
-        errno
-    }
-}
-
 /// Sends one datagram or frame on a bound or connected socket.
 #[inline]
 pub(crate) fn send(
@@ -251,5 +241,5 @@ pub(crate) fn send(
     let (start, length) = (bytes.as_ptr().cast(), bytes.len());
     // SAFETY: the slice is valid for the whole call.
     let sent = unsafe { libc::send(socket.as_raw_fd(), start, length, full.flags()) };
-    if sent < 0 { Err(send_failed()) } else { Ok(()) }
+    if sent < 0 { Err(Errno::last()) } else { Ok(()) }
 }

@@ -143,6 +143,8 @@ impl Sender {
                 Err(errno) if self.is_report(errno) => self.refused += 1,
                 Err(errno) => match self.failed(errno, first.len()) {
                     LinkError::QueueFull => {
+                        // The frames behind it have their numbers already.
+                        self.frames += u64::from(errno.would_block());
                         dropped += 1;
                         left = &left[1..];
                     }

@@ -267,8 +267,6 @@ impl Sending<'_> {
             None => self.talker.send(value),
             Some(launch_ns) => self.talker.send_at(value, launch_ns),
         };
-        // A frame that a full queue refused is lost; its number will be missing.
-        self.number += 1;
         if let (Sent::Sequence(frame), true) = (talker::sent(self.task, result)?, noted) {
             if let Some(called) = &mut self.called {
                 called.note(frame.into(), called_ns);
@@ -281,9 +279,12 @@ impl Sending<'_> {
                 launch_ns: launch_ns.unwrap_or(0),
             });
         }
-        if self.returned_ns.len() < self.returned_ns.capacity() {
+        // A frame that a full queue dropped is lost, and its number will be missing. One that was not taken has none.
+        let number = self.talker.statistics().sent;
+        if number > self.number && self.returned_ns.len() < self.returned_ns.capacity() {
             self.returned_ns.push(now_ns());
         }
+        self.number = number;
         Ok(())
     }
 
