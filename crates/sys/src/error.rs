@@ -50,7 +50,7 @@ impl Errno {
             | libc::EAFNOSUPPORT
             | libc::EPROTONOSUPPORT
             | libc::ENOSYS => ErrorKind::Unsupported,
-            libc::ENOBUFS | libc::EAGAIN => ErrorKind::QueueFull,
+            libc::ENOBUFS => ErrorKind::QueueFull,
             libc::EMSGSIZE => ErrorKind::TooLong,
             _ => ErrorKind::Other,
         }
@@ -93,7 +93,7 @@ pub enum ErrorKind {
     InUse,
     /// This kernel or driver cannot do it.
     Unsupported,
-    /// A transmit queue was full: the frame was dropped. Or a send buffer was full: the frame was not taken.
+    /// A transmit queue was full: the frame was dropped.
     QueueFull,
     /// The frame is longer than the interface allows.
     TooLong,
