@@ -387,20 +387,23 @@ impl Sender {
 
     #[cold]
     fn failed(&mut self, errno: Errno, octets: usize) -> LinkError {
-        let told = match errno.would_block() {
-            true => Errno::QUEUE_FULL,
-            false => errno,
-        };
-        let error = LinkError::of("send", &self.interface.name, told, octets, || {
-            match &self.socket {
+        // The send buffer is full. The kernel, too, numbers only the frames that it has taken: its stamps must fit the numbers.
+        if errno.would_block() {
+            return LinkError::QueueFull;
+        }
+        let error = LinkError::of(
+            "send",
+            &self.interface.name,
+            errno,
+            octets,
+            || match &self.socket {
                 Socket::Packet(socket) => socket.interface_exists(),
                 Socket::Udp(socket) => socket.interface_exists(),
                 Socket::Xdp(socket) => socket.interface_exists(),
                 Socket::Uman(attachment) => attachment.device().exists(),
-            }
-        });
-        // The kernel, too, numbers only the frames that it has taken: its stamps must fit the numbers.
-        if matches!(error, LinkError::QueueFull) && !errno.would_block() {
+            },
+        );
+        if matches!(error, LinkError::QueueFull) {
             self.frames += 1;
         }
         error

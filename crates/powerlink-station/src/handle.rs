@@ -11,8 +11,6 @@ use std::time::{Duration, Instant};
 
 /// Requests that may wait for the loop.
 const WAITING: usize = 16;
-/// Snapshots between the loop and those that ask.
-const SNAPSHOTS: usize = 2;
 
 pub(crate) enum Request {
     Nmt(NmtCommandId, u8),
@@ -51,9 +49,9 @@ struct Ends {
 }
 
 impl Ends {
-    /// Takes the snapshots that the loop has filled, if nobody waited for them.
+    /// Takes the snapshot that the loop has filled, if nobody waited for it.
     fn collect(&mut self) {
-        while let Ok(snapshot) = self.filled.try_recv() {
+        if let Ok(snapshot) = self.filled.try_recv() {
             self.keep(snapshot);
         }
     }
@@ -61,7 +59,6 @@ impl Ends {
     /// Makes the words of a snapshot, and returns its memory to the loop.
     fn keep(&mut self, snapshot: Box<Snapshot>) {
         self.last = self.texts.get().map(|texts| snapshot.status(texts));
-        // Where there is no room, the loop has enough already.
         let _ = self.empty.try_send(snapshot);
     }
 }
@@ -70,7 +67,7 @@ impl Ends {
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) wanted: Arc<AtomicBool>,
-    /// Snapshots to fill.
+    /// The snapshot to fill.
     pub(crate) empty: Receiver<Box<Snapshot>>,
     pub(crate) filled: SyncSender<Box<Snapshot>>,
     /// Set once, when the loop begins.
@@ -81,13 +78,10 @@ pub(crate) struct Inner {
 
 pub(crate) fn pair() -> (Handle, Inner) {
     let wanted = Arc::new(AtomicBool::new(false));
-    // One to fill, and one that is being read. Both belong to the ends for ever.
-    let (empty, to_fill) = sync_channel(SNAPSHOTS);
-    let (fill, filled) = sync_channel(SNAPSHOTS);
-    for _ in 0..SNAPSHOTS {
-        // There is room for all of them.
-        let _ = empty.try_send(Box::new(Snapshot::empty()));
-    }
+    // One snapshot goes to and fro: it is back with the loop before the next question. There is room for it in either direction.
+    let (empty, to_fill) = sync_channel(1);
+    let (fill, filled) = sync_channel(1);
+    let _ = empty.try_send(Box::new(Snapshot::empty()));
     let texts = Arc::new(OnceLock::new());
     let (outcomes, ended) = sync_channel(WAITING);
     let (requests, asked) = sync_channel(WAITING);

@@ -231,7 +231,7 @@ impl<'a> Work<'a> {
     /// Answers a question for the state. Copies numbers, and wakes the thread that asks: one system call.
     #[cold]
     fn tell(&mut self, kind: &Kind, port: &StationPort, run: &RunStatistics) {
-        // All are in use only if several threads ask at once: then one answer is for all.
+        // It is away only while an answer is being read, to a question that was asked before this one.
         let Ok(mut snapshot) = self.inner.empty.try_recv() else {
             return;
         };

@@ -1,9 +1,7 @@
 # `rtwire doctor IF --plan FILE --host A` follows each stream through the queues of an ordinary host: mqprio, ETF, gates, VLAN links. Each fault that is
 # planted on its way is named.
 
-. /lab/suites/apply.sh
-
-apply() { nsenter --net=/run/netns/vm-a rtwire apply plan.toml --host A --interface ra "$@"; }
+. /lab/suites/host.sh
 
 # path WORDS: what doctor says of the stream "fast" (or $stream) on its way through the queues.
 path() {
