@@ -1,8 +1,11 @@
 //! Queues: a link's rate, strict priority between classes, FIFO within one.
 //!
-//! HTB keeps the rate. Its inner class has the link's rate. Each priority class below has almost no rate of its own and
-//! borrows all of it. HTB lends to the most urgent class first: strict priority with the one discipline that every
-//! kernel has.
+//! HTB keeps the rate. Its outer class has the link's rate, the one below it the rate of catching up. Each priority class
+//! below that has almost no rate of its own and borrows all of it. HTB lends to the most urgent class first: strict priority
+//! with the one discipline that every kernel has.
+//!
+//! The priority classes share the limit of catching up. If each had its own, a class at its limit would let less urgent frames go
+//! ahead of those that wait in it.
 
 use netlink_bindings::tc;
 
@@ -12,11 +15,14 @@ use crate::HostError;
 const ROOT: u32 = u32::MAX;
 const QDISC_HANDLE: u32 = 0x1_0000;
 const LINK_CLASS: u32 = QDISC_HANDLE | 1;
+const PEAK_CLASS: u32 = QDISC_HANDLE | 2;
 const FIRST_CLASS: u32 = QDISC_HANDLE | 0x10;
 const FIRST_LEAF_HANDLE: u32 = 0x10_0000;
 /// The smallest rate, bytes a second: a class sends by borrowing. HTB serves a class's own rate before all that is
 /// borrowed, whatever the priorities. At this rate that is at most a frame a minute (HTB forgets a longer debt).
 pub(crate) const OWN_RATE: u32 = 1;
+/// Bytes that a class sends before another of the same priority has its turn. No two have the same.
+const QUANTUM: u32 = 1_600;
 /// The most frames that a leaf holds. The byte limits apply before the queue, so this limit is never reached.
 const LEAF_FRAMES: u32 = 20_000;
 /// Nanoseconds in one tick of the packet scheduler's user interface (PSCHED_SHIFT 6).
@@ -91,69 +97,61 @@ impl Netlink {
         self.acknowledge(&request, || what("set the HTB queue"))?;
 
         let smallest = 60_u8.saturating_add(queue.overhead_bytes);
-        let link = || rate_spec(queue.rate_bps / 8, queue.overhead_bytes, smallest);
-        let mut request = tc::Request::new()
-            .set_create()
-            .set_excl()
-            .op_newtclass_do(&message(LINK_CLASS, QDISC_HANDLE));
-        request
-            .encode()
-            .push_kind(c"htb")
-            .nested_options_htb()
-            .push_parms(tc::TcHtbOpt {
-                rate: link(),
-                ceil: link(),
-                buffer: ticks(queue.credit_ns),
-                cbuffer: ticks(queue.credit_ns),
-                quantum: 1_600,
-                ..Default::default()
-            });
-        self.acknowledge(&request, || what("set the link rate"))?;
-
+        let of_link = |bps: u64| rate_spec(bps / 8, queue.overhead_bytes, smallest);
+        let own = || rate_spec(OWN_RATE.into(), 0, 0);
+        let mut add = |class: u32, parent: u32, options: tc::TcHtbOpt, what: String| {
+            let mut request = tc::Request::new()
+                .set_create()
+                .set_excl()
+                .op_newtclass_do(&message(class, parent));
+            let kind = request.encode().push_kind(c"htb");
+            kind.nested_options_htb().push_parms(options);
+            self.acknowledge(&request, || what.clone())
+        };
+        let link = tc::TcHtbOpt {
+            rate: of_link(queue.rate_bps),
+            ceil: of_link(queue.rate_bps),
+            buffer: ticks(queue.credit_ns),
+            cbuffer: ticks(queue.credit_ns),
+            quantum: QUANTUM,
+            ..Default::default()
+        };
+        add(LINK_CLASS, QDISC_HANDLE, link, what("set the link rate"))?;
+        let peak = tc::TcHtbOpt {
+            rate: own(),
+            // Without this limit all credit would leave at once after a pause.
+            ceil: of_link(queue.peak_bps),
+            buffer: 1,
+            cbuffer: ticks(queue.peak_credit_ns),
+            quantum: QUANTUM,
+            ..Default::default()
+        };
+        add(PEAK_CLASS, LINK_CLASS, peak, what("set the peak rate"))?;
         for class in 0..queue.queues {
-            self.add_class(queue, class, &message)?;
-        }
-        Ok(())
-    }
-
-    fn add_class(
-        &mut self,
-        queue: &PortQueue,
-        class: u8,
-        message: &dyn Fn(u32, u32) -> tc::Tcmsg,
-    ) -> Result<(), HostError> {
-        let what = || format!("add class {class} to interface {}", queue.ifindex);
-        let minor = FIRST_CLASS + u32::from(class);
-        let smallest = 60_u8.saturating_add(queue.overhead_bytes);
-        let mut request = tc::Request::new()
-            .set_create()
-            .set_excl()
-            .op_newtclass_do(&message(minor, LINK_CLASS));
-        request
-            .encode()
-            .push_kind(c"htb")
-            .nested_options_htb()
-            .push_parms(tc::TcHtbOpt {
-                rate: rate_spec(OWN_RATE.into(), 0, 0),
-                // Without this limit all credit would leave at once after a pause.
-                ceil: rate_spec(queue.peak_bps / 8, queue.overhead_bytes, smallest),
+            let priority = tc::TcHtbOpt {
+                rate: own(),
+                ceil: rate_spec(u32::MAX.into(), 0, 0),
                 buffer: 1,
-                cbuffer: ticks(queue.peak_credit_ns),
-                quantum: 1_600,
+                cbuffer: ticks(queue.credit_ns),
+                quantum: QUANTUM,
                 prio: u32::from(queue.queues - 1 - class),
                 ..Default::default()
-            });
-        self.acknowledge(&request, what)?;
-        let mut request = tc::Request::new()
-            .set_create()
-            .set_excl()
-            .op_newqdisc_do(&message(
-                FIRST_LEAF_HANDLE + (u32::from(class) << 16),
-                minor,
-            ));
-        request
-            .encode()
-            .nested_options_pfifo(&tc::TcFifoQopt { limit: LEAF_FRAMES });
-        self.acknowledge(&request, what)
+            };
+            let minor = FIRST_CLASS + u32::from(class);
+            let named = what(&format!("add class {class} to the queue"));
+            add(minor, PEAK_CLASS, priority, named)?;
+        }
+        for class in 0..u32::from(queue.queues) {
+            let leaf = message(FIRST_LEAF_HANDLE + (class << 16), FIRST_CLASS + class);
+            let mut request = tc::Request::new()
+                .set_create()
+                .set_excl()
+                .op_newqdisc_do(&leaf);
+            request
+                .encode()
+                .nested_options_pfifo(&tc::TcFifoQopt { limit: LEAF_FRAMES });
+            self.acknowledge(&request, || what(&format!("set the FIFO of class {class}")))?;
+        }
+        Ok(())
     }
 }

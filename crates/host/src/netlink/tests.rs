@@ -1,7 +1,14 @@
 //! Requests to the real kernel, in namespaces of their own. Needs root.
 
+use std::time::Duration;
+
 use netlink_bindings::tc;
+use rtwire_sys::filter::{Filter, Instruction};
+use rtwire_sys::interface;
+
 use rtwire_sys::netns;
+use rtwire_sys::packet::PacketSocket;
+use rtwire_sys::{Batch, Wait};
 
 use super::{BridgePort, Discipline, Forwarding, Netlink, PortQueue, Queue, Tree, VethEnd};
 use crate::{HostError, Namespace};
@@ -119,6 +126,63 @@ fn a_port_queue_has_a_leaf_for_each_class_and_can_be_replaced() {
         let mut found = scratch.queues(10);
         found.sort();
         assert_eq!(found, expected, "{queues} classes");
+    }
+}
+
+/// A port that catches up after a late timer must not send a less urgent frame meanwhile.
+#[test]
+fn no_frame_leaves_a_port_before_a_more_urgent_one_that_waits() {
+    const ETHER_TYPE: u16 = 0x88b5;
+    let scratch = Scratch::new("order").with_pair();
+    scratch
+        .ask(|netlink| {
+            netlink.set_port_queue(&QUEUE)?;
+            netlink.set_up_without_arp("near")?;
+            netlink.set_up_without_arp("far")
+        })
+        .unwrap();
+    let received = scratch.0.run(|| {
+        let far = interface::by_name("far").unwrap();
+        let near = interface::by_name("near").unwrap();
+        let all = Filter::new(&[Instruction::Accept]).unwrap();
+        let (listener, _) = PacketSocket::receiver(&far, ETHER_TYPE, &all, |_| Ok(())).unwrap();
+        let timeout = Some(Duration::from_secs(5));
+        listener.set_receive_timeout(timeout).unwrap();
+        let [ordinary, urgent] = [0x10_u32, 0x12].map(|class| {
+            let sender = PacketSocket::sender(&near).unwrap();
+            sender.set_priority(0x1_0000 | class).unwrap();
+            move |frames: usize| {
+                let mut frame = [0_u8; 1_000];
+                frame[12..14].copy_from_slice(&ETHER_TYPE.to_be_bytes());
+                frame[14] = u8::try_from(class).unwrap();
+                (0..frames).for_each(|_| sender.send(&frame).unwrap());
+            }
+        });
+        let mut batch = Batch::new(1, 2_000);
+        let mut received = |count: usize| -> Vec<u8> {
+            let next = |_| {
+                listener.receive(&mut batch, Wait::One, 1).unwrap();
+                batch.get(0).unwrap().data[14]
+            };
+            (0..count).map(next).collect()
+        };
+        // The first frame of each class needs no loan, and goes at once.
+        ordinary(1);
+        urgent(1);
+        received(2);
+        let round = |_| {
+            ordinary(40);
+            urgent(60);
+            received(100)
+        };
+        (0..10).map(round).collect::<Vec<_>>()
+    });
+    for classes in received.unwrap() {
+        let first = classes.iter().position(|&class| class == 0x12);
+        let last = classes.iter().rposition(|&class| class == 0x12);
+        let busy = &classes[first.unwrap()..=last.unwrap()];
+        let overtaking = busy.iter().filter(|&&class| class == 0x10).count();
+        assert_eq!(overtaking, 0, "{classes:x?}");
     }
 }
 
