@@ -48,6 +48,7 @@ mod events;
 mod evidence;
 mod fabric;
 mod lasting;
+mod limit;
 mod managed;
 mod monitor;
 mod offered;

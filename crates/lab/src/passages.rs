@@ -2,10 +2,11 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use rtwire_measure::verdict::{FrameId, PortFrame};
+use rtwire_measure::verdict::{FrameId, PortFrame, StallLine};
 
 use crate::events::{Event, Kind};
 use crate::fabric::PortIndex;
+use crate::limit::Limit;
 
 /// A stream, a best-effort flow or a calibration flow: how its frames are known, and the ports that they pass.
 #[derive(Clone, Debug, Default)]
@@ -124,6 +125,32 @@ impl Passages {
     /// Returns the time at which a frame left a port, ns.
     pub(crate) fn left_ns(&self, port: PortIndex, frame: FrameId) -> Option<u64> {
         self.left.get(&(port, frame)).copied()
+    }
+
+    /// Puts the time that an agent may hold each frame of a flow before the time from which the frame should be at its first
+    /// port.
+    pub(crate) fn hold_back(
+        &mut self,
+        flows: &[Flow],
+        flow: u32,
+        limit: Limit,
+        stalls: &StallLine,
+    ) {
+        let first = flows
+            .get(flow as usize)
+            .and_then(|flow| flow.routes.first()?.first());
+        let Some(passage) = first.and_then(|&port| self.ports.get_mut(port)) else {
+            return;
+        };
+        let of_flow = |frame: &&mut PortFrame| frame.frame.is_some_and(|id| id.flow == flow);
+        let mut frames: Vec<_> = passage.frames.iter_mut().filter(of_flow).collect();
+        frames.sort_by_key(|frame| frame.frame);
+        let mut held = limit.queue();
+        for frame in frames {
+            frame.came_ns = frame
+                .came_ns
+                .map(|sent_ns| held.pass(sent_ns, frame.entered_ns, stalls));
+        }
     }
 
     /// Pairs each entry with the next departure of the same frame.

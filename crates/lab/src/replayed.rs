@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use rtwire_measure::verdict::{
-    EmulatedPort, EmulatedStream, FrameId, PortFrame, ReplayedFrame, excess_bits,
+    EmulatedPort, EmulatedStream, FrameId, PortFrame, ReplayedFrame, StallLine,
 };
 use rtwire_plan::Plan;
 use rtwire_session::samples;
@@ -13,8 +13,8 @@ use rtwire_sim::replay::{Departure, Fate, Replay, Replayed};
 use crate::LabError;
 use crate::calibrate::Calibrated;
 use crate::events::Events;
-use crate::evidence::part;
 use crate::fabric::{Fabric, PortIndex};
+use crate::limit::Limit;
 use crate::passages::{Flow, Passages};
 use crate::tasks;
 
@@ -28,7 +28,7 @@ pub(crate) struct Exact {
 }
 
 impl Exact {
-    /// Reads the transmit stamps of all flows and replays them.
+    /// Reads the transmit stamps of all flows and replays them. `stalls` are those of the machine.
     ///
     /// # Errors
     /// A file cannot be read, or the simulator refuses the record.
@@ -37,6 +37,7 @@ impl Exact {
         fabric: &Fabric,
         directory: &Path,
         events: &Events,
+        stalls: &StallLine,
     ) -> Result<Self, LabError> {
         let flows = tasks::flows(plan, fabric);
         let mut departed = Vec::new();
@@ -45,12 +46,13 @@ impl Exact {
             departed.push(samples::stamps_by_sequence(&stamps));
         }
         let ports = 2 * fabric.blueprint.cables.len();
-        let held = held_by_agents(plan, &departed);
-        let sent = |id: FrameId| {
-            let held_ns = held.get(id.flow as usize).copied().unwrap_or(0);
-            stamp(&departed, id).map(|ns| ns.saturating_add(held_ns))
-        };
-        let passages = Passages::new(&events.all, ports, &flows, sent);
+        let sent = |id: FrameId| stamp(&departed, id);
+        let mut passages = Passages::new(&events.all, ports, &flows, sent);
+        if plan.network.manager_host.is_some() {
+            for (stream, flow) in plan.network.streams.iter().zip(0..) {
+                passages.hold_back(&flows, flow, Limit::new(stream), stalls);
+            }
+        }
         let by_stamp = match plan.network.manager_host {
             None => departed.clone(),
             // Behind an agent a frame enters the network when the agent lets it go.
@@ -145,28 +147,6 @@ fn frame_id(flow: usize, frame: u64) -> Option<FrameId> {
 fn stamp(departed: &[Vec<u64>], id: FrameId) -> Option<u64> {
     let stamps = departed.get(id.flow as usize)?;
     stamps.get(id.seq as usize).copied().filter(|&ns| ns != 0)
-}
-
-/// Returns the longest time for which an agent may hold a frame of each stream, ns: what the talker sent beyond its contract,
-/// by its stamps, at the stream's rate. A queue with the contract's rate and burst holds no frame for longer. 0 without agents.
-fn held_by_agents(plan: &Plan, departed: &[Vec<u64>]) -> Vec<u64> {
-    if plan.network.manager_host.is_none() {
-        return Vec::new();
-    }
-    let streams = plan.network.streams.iter().zip(departed);
-    let held = streams.map(|(stream, stamps)| {
-        let mut times: Vec<u64> = stamps.iter().copied().filter(|&ns| ns != 0).collect();
-        times.sort_unstable();
-        let contract = &stream.contract;
-        let (num, den) = (part(contract.rate.num()), part(contract.rate.den()));
-        let frames = times
-            .into_iter()
-            .map(|at_ns| (at_ns, stream.wire_bytes * 8));
-        let excess = excess_bits(frames, num, den, contract.burst_bits);
-        let ns = u128::from(excess) * u128::from(den) * 1_000_000_000 / u128::from(num.max(1));
-        u64::try_from(ns).unwrap_or(u64::MAX)
-    });
-    held.collect()
 }
 
 /// Adds the frames without a time of departure: they entered the network when its first port saw them.

@@ -7,7 +7,7 @@ use rtwire_measure::clock_steps::ClockStep;
 use rtwire_measure::noise::{NoiseOptions, NoiseRecord, NoiseRecorder};
 use rtwire_measure::report::Report;
 use rtwire_measure::units::{self, grouped};
-use rtwire_measure::verdict::{Rule, judge};
+use rtwire_measure::verdict::{Rule, StallLine, judge};
 use rtwire_plan::Plan;
 use rtwire_session::outcome::HostResult;
 use rtwire_session::task::{Assignment, Order};
@@ -237,7 +237,8 @@ fn measure(
                 .flat_map(|l| l.stalls.iter().cloned()),
         );
     }
-    let exact = Exact::new(plan, &fabric, directory, &live.events)?;
+    let stalls = StallLine::new(noise.stall_record().possible());
+    let exact = Exact::new(plan, &fabric, directory, &live.events, &stalls)?;
     let collected = Collected {
         network: &plan.network,
         plan,

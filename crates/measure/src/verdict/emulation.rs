@@ -114,7 +114,7 @@ pub(super) fn errors_of(
             *worst = error.max(*worst);
         }
     }
-    errors.out_of_order = order(&port.frames, port.latency_ns, stalls).len() as u64;
+    errors.out_of_order = order(&port.frames, port.latency_ns, handover_ns, stalls).len() as u64;
     errors.slower_ppm = slower_ppm(&port.frames, rate_bps, stalls);
     errors
 }

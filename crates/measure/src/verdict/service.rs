@@ -11,8 +11,9 @@
 //! An emulated port hands a frame over when its transmission begins. The order itself is checked apart ([`order`]): a
 //! port that is a microsecond ahead of the ideal one may take another frame first, and neither is wrong.
 //!
-//! With stalls, the ideal port stands still while the machine stalled. What is late only without them is explained,
-//! and by no more than what that port lost in its own busy period: there is no window in which anything is excused.
+//! With stalls, the ideal port stands still while the machine stalled, and lateness has no stalled time. What is late only
+//! without them is explained, and by no more than what that port lost in its own busy period: there is no window in which
+//! anything is excused.
 
 use std::collections::BTreeSet;
 
@@ -67,7 +68,9 @@ pub fn lateness(frames: &[PortFrame], rate_bps: u64, stalls: &StallLine) -> Vec<
         };
         let work_ps = u128::from(frame.wire_bits) * 1_000_000_000_000 / u128::from(rate_bps.max(1));
         finish_ps = stalls.finish_ps(zero_ns, start_ps, work_ps);
-        left_ns.saturating_sub(resumed_ns)
+        left_ns
+            .saturating_sub(resumed_ns)
+            .saturating_sub(stalls.stalled_between(resumed_ns, left_ns))
     };
     frames.iter().map(ideal).collect()
 }
@@ -75,9 +78,20 @@ pub fn lateness(frames: &[PortFrame], rate_bps: u64, stalls: &StallLine) -> Vec<
 /// Returns the places, in `frames`, of those that left although another one should have left before: one of a more
 /// urgent class, or an earlier one of the same class. `frames` must be sorted by `left_ns`.
 ///
-/// The other one must have waited for longer than `latency_ns` by then, and for as long as the machine did not stall.
+/// The other one must have waited for longer than `latency_ns` by then, and left later by more than `handover_ns`, both
+/// without the stalls of the machine. The record of a frame is made at the other end of the link: of two cores that carry a
+/// frame there, one may be held up behind the queue.
 #[must_use]
-pub fn order(frames: &[PortFrame], latency_ns: u64, stalls: &StallLine) -> Vec<usize> {
+pub fn order(
+    frames: &[PortFrame],
+    latency_ns: u64,
+    handover_ns: u64,
+    stalls: &StallLine,
+) -> Vec<usize> {
+    let unstalled = |from_ns: u64, to_ns: u64| {
+        let took_ns = to_ns.saturating_sub(from_ns);
+        took_ns.saturating_sub(stalls.stalled_between(from_ns, to_ns))
+    };
     let mut waiting: Vec<BTreeSet<(u64, usize)>> = vec![BTreeSet::new(); 256];
     let mut entering: Vec<usize> = (0..frames.len())
         .filter(|&at| frames[at].left_ns.is_some())
@@ -94,14 +108,16 @@ pub fn order(frames: &[PortFrame], latency_ns: u64, stalls: &StallLine) -> Vec<u
         }
         let class = usize::from(frame.class);
         waiting[class].remove(&(frame.entered_ns, at));
-        let passed_over = |&(entered_ns, _): &(u64, usize)| {
-            let waited_ns = left_ns - entered_ns;
-            waited_ns.saturating_sub(stalls.stalled_between(entered_ns, left_ns)) > latency_ns
+        let passed_over = |&(entered_ns, other): &(u64, usize)| {
+            let other_left_ns = frames[other].left_ns.unwrap_or(left_ns);
+            unstalled(entered_ns, left_ns) > latency_ns
+                && unstalled(left_ns, other_left_ns) > handover_ns
         };
-        let more_urgent = waiting[class + 1..].iter().filter_map(BTreeSet::first);
+        // The one that waited for longest need not be the one that left much later.
+        let more_urgent = waiting[class + 1..].iter().flatten();
         let earlier = waiting[class]
-            .first()
-            .filter(|(entered_ns, _)| entered_ns.saturating_add(latency_ns) < frame.entered_ns);
+            .iter()
+            .take_while(|(entered_ns, _)| entered_ns.saturating_add(latency_ns) < frame.entered_ns);
         if more_urgent.chain(earlier).any(passed_over) {
             wrong.push(at);
         }
@@ -159,6 +175,9 @@ mod tests {
             frame(3_000, 3_300, 0),
         ];
         assert_eq!(lateness(&frames, RATE, &stalls), [0, 0, 300]);
+        // It began before the frame left, after the frame should have.
+        let soon = StallLine::new([(110, 400)]);
+        assert_eq!(lateness(&frames, RATE, &soon), [10, 10, 300]);
         // The transmission itself stands still, too.
         let within = StallLine::new([(500, 700)]);
         let frames = [frame(0, 0, 0), frame(0, 1_200, 0), frame(0, 2_201, 0)];
@@ -176,14 +195,16 @@ mod tests {
     fn the_urgent_class_goes_first_and_a_class_keeps_its_order() {
         let none = StallLine::default();
         let right = [frame(0, 0, 0), frame(500, 1_000, 7), frame(100, 2_000, 0)];
-        assert!(order(&right, 50, &none).is_empty());
+        assert!(order(&right, 50, 100, &none).is_empty());
         let swapped = [frame(0, 0, 0), frame(100, 1_000, 0), frame(500, 2_000, 7)];
-        assert_eq!(order(&swapped, 50, &none), [1]);
+        assert_eq!(order(&swapped, 50, 100, &none), [1]);
         // It came at the last moment: either order is right.
-        assert!(order(&swapped, 500, &none).is_empty());
+        assert!(order(&swapped, 500, 100, &none).is_empty());
         let stalled = StallLine::new([(480, 1_000)]);
-        assert!(order(&swapped, 50, &stalled).is_empty());
+        assert!(order(&swapped, 50, 100, &stalled).is_empty());
         let overtaken = [frame(0, 0, 3), frame(500, 1_000, 3), frame(100, 2_000, 3)];
-        assert_eq!(order(&overtaken, 50, &none), [1]);
+        assert_eq!(order(&overtaken, 50, 100, &none), [1]);
+        // It left at the same moment, on another core.
+        assert!(order(&overtaken, 50, 1_000, &none).is_empty());
     }
 }
