@@ -10,7 +10,7 @@
 use rtwire_measure::verdict::StallLine;
 use rtwire_plan::Stream;
 
-/// What a stream may send. Both times are ns at the contract's rate.
+/// The rate and the burst of a stream. Both times are ns at the contract's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limit {
     /// The time for the tokens of one frame.

@@ -181,7 +181,7 @@ pub fn run_host(
     let link = LinkWatch::start(interface);
     let noise = options
         .noise
-        .then(|| NoiseRecorder::start(NoiseOptions::default()));
+        .then(|| NoiseRecorder::start(NoiseOptions::beside_a_run()));
     let noise = noise.transpose().map_err(no_noise)?;
     let open_ns = now_ns();
     let start_ns = (open_ns + SETTLE_NS).next_multiple_of(GRID_NS);

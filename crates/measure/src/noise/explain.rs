@@ -66,6 +66,20 @@ impl Stalls {
         next.is_some_and(|&(_, end)| end <= to_ns.saturating_add(EDGE_NS))
     }
 
+    /// Returns the number of stalls. Those that overlap count once.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.certain.len() as u64
+    }
+
+    /// Returns the number of stalls whose certain part meets this time.
+    #[must_use]
+    pub fn met(&self, from_ns: u64, to_ns: u64) -> u64 {
+        let first = self.certain.partition_point(|&(_, end)| end <= from_ns);
+        let next = self.certain.partition_point(|&(begin, _)| begin < to_ns);
+        next.saturating_sub(first) as u64
+    }
+
     /// Returns the time between `from_ns` and `to_ns` that the stalls can have taken at most, ns.
     #[must_use]
     pub fn covered_ns(&self, from_ns: u64, to_ns: u64) -> u64 {
@@ -267,7 +281,9 @@ mod tests {
         };
         let stalls = Stalls::on(&record, &[1]);
         assert!(!stalls.explain(900, 1150, 200) && stalls.explain(4900, 5150, 200));
-        assert_eq!(stalls.covered_ns(0, 10_000), 100);
+        assert_eq!((stalls.count(), stalls.covered_ns(0, 10_000)), (1, 100));
+        let met = [(0, 5010), (0, 5011), (5099, 6000), (5100, 6000)];
+        assert_eq!(met.map(|(from, to)| stalls.met(from, to)), [0, 1, 1, 0]);
         let chance = Stalls::default().chance(0, 1000, 300, 100);
         assert!(chance.abs() < f64::EPSILON);
     }
