@@ -390,6 +390,34 @@ impl Rng {
     }
 }
 
+/// Root queues of somebody else that every kernel has.
+const QUEUES: &[&str] = &[
+    "",
+    "tc qdisc add dev rtwa root handle 7: pfifo_fast",
+    "tc qdisc add dev rtwa root handle 7: pfifo limit 77",
+    "tc qdisc add dev rtwa root bfifo limit 9000",
+    "tc qdisc add dev rtwa root tbf rate 20mbit burst 4k latency 5ms",
+    "tc qdisc add dev rtwa root handle 7: htb default 5; tc class add dev rtwa parent 7: classid 7:5 htb rate 3mbit; \
+     tc qdisc add dev rtwa parent 7:5 tbf rate 2mbit burst 5k latency 9ms",
+];
+
+/// Root queues that the kernels of the lab have, too. Those of several queues are in `tests/vm/suites/host.sh`.
+const QUEUES_OF_THE_LAB: &[&str] = &[
+    "tc qdisc add dev rtwa root fq_codel limit 700 target 3ms",
+    "tc qdisc add dev rtwa root handle 7: fq limit 900 flow_limit 33",
+    "tc qdisc add dev rtwa root sfq perturb 9 limit 99",
+    "tc qdisc add dev rtwa root handle 7: prio bands 3; tc qdisc add dev rtwa parent 7:2 sfq",
+    "tc qdisc add dev rtwa root handle 7: htb default 5; tc class add dev rtwa parent 7: classid 7:5 htb rate 3mbit; \
+     tc qdisc add dev rtwa parent 7:5 fq_codel limit 55",
+    "tc qdisc add dev rtwa root netem delay 1ms",
+    "tc qdisc add dev rtwa root etf clockid CLOCK_TAI delta 300000",
+    "tc qdisc add dev rtwa root cbs idleslope 20000 sendslope -980000 hicredit 30 locredit -1470",
+];
+
+/// A VLAN on the interface with an address, a map and a route.
+const VLAN: &str = "ip link add link rtwa name rtwv type vlan id 88 egress-qos-map 3:5; ip link set rtwv up; \
+    ip address add 10.88.0.1/24 dev rtwv; ip route add 10.89.0.0/16 dev rtwv metric 4";
+
 /// Returns a start state: commands, in an order that works.
 fn start_state(rng: &mut Rng) -> String {
     let mut pick = |of| rng.pick(of);
@@ -397,17 +425,13 @@ fn start_state(rng: &mut Rng) -> String {
     if pick(3) > 0 {
         lines.push(USED);
     }
-    lines.push(
-        [
-            "",
-            "tc qdisc add dev rtwa root handle 7: pfifo_fast",
-            "tc qdisc add dev rtwa root handle 7: pfifo limit 77",
-            "tc qdisc add dev rtwa root bfifo limit 9000",
-            "tc qdisc add dev rtwa root tbf rate 20mbit burst 4k latency 5ms",
-            "tc qdisc add dev rtwa root handle 7: htb default 5; tc class add dev rtwa parent 7: classid 7:5 htb rate 3mbit; \
-             tc qdisc add dev rtwa parent 7:5 tbf rate 2mbit burst 5k latency 9ms",
-        ][pick(6)],
-    );
+    // The kernel lab's kernels have more than those that are everywhere.
+    let lab = std::env::var_os("RTWIRE_VM").is_some();
+    let queues = [QUEUES, if lab { QUEUES_OF_THE_LAB } else { &[] }].concat();
+    lines.push(queues[pick(queues.len())]);
+    if lab && pick(2) == 0 {
+        lines.push(VLAN);
+    }
     lines.push(
         [
             "",

@@ -93,7 +93,8 @@ impl Bench {
     }
 
     pub(crate) fn sh(&self, line: &str) -> String {
-        let output = self.command("sh").args(["-ec", line]).output().unwrap();
+        // Not `sh`: that of the kernel lab's guest has an `ip` of its own.
+        let output = self.command("bash").args(["-ec", line]).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{line}: {said}");
         String::from_utf8_lossy(&output.stdout).into_owned()
@@ -105,7 +106,7 @@ impl Bench {
     }
 
     pub(crate) fn apply_command(&self, more: &[&str]) -> Command {
-        let mut command = self.command(env!("CARGO_BIN_EXE_rtwire"));
+        let mut command = self.command(&command_of_rtwire());
         command
             .args(["apply", self.plan().to_str().unwrap()])
             .args(["--host", "A", "--interface", "rtwa"])
@@ -118,11 +119,16 @@ impl Bench {
     }
 
     pub(crate) fn rtwire(&self, arguments: &[&str]) -> Output {
-        self.command(env!("CARGO_BIN_EXE_rtwire"))
+        self.command(&command_of_rtwire())
             .args(arguments)
             .output()
             .unwrap()
     }
+}
+
+/// The command that was built with this test. The kernel lab has it elsewhere.
+fn command_of_rtwire() -> String {
+    std::env::var("RTWIRE_TEST_COMMAND").unwrap_or_else(|_| env!("CARGO_BIN_EXE_rtwire").to_owned())
 }
 
 pub(crate) fn said(output: &Output) -> String {

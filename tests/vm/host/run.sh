@@ -27,7 +27,7 @@ functional() {
 	for start in first second last; do
 		code=0
 		guest "$1" "lab.mode=functional lab.only=$2 lab.seed=${RTWIRE_VM_SEED:-$(date +%s)} \
-lab.moments=${RTWIRE_VM_MOMENTS:-100} lab.plans=${RTWIRE_VM_PLANS:-6} lab.loads=${RTWIRE_VM_LOADS:-200} lab.frames=${RTWIRE_VM_FRAMES:-1000000}" -accel tcg,thread=multi -cpu max -smp 2 -serial stdio "${VIRTIO[@]}" </dev/null |
+lab.moments=${RTWIRE_VM_MOMENTS:-100} lab.plans=${RTWIRE_VM_PLANS:-6} lab.foreign=${RTWIRE_VM_FOREIGN:-30} lab.loads=${RTWIRE_VM_LOADS:-200} lab.frames=${RTWIRE_VM_FRAMES:-1000000}" -accel tcg,thread=multi -cpu max -smp 2 -serial stdio "${VIRTIO[@]}" </dev/null |
 			sed -u 's/\r//g' | judge || code=$?
 		[ $code = 2 ] && [ $start != last ] || return $code
 	done
