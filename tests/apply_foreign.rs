@@ -23,8 +23,19 @@ const WHOLE: &str = "set +e; ip -d link; ip -d address; ip -4 route show table a
     echo $one; tc -d qdisc show dev $one; tc -d class show dev $one; tc filter show dev $one; ethtool -k $one; done; \
     sysctl net.ipv4.conf net.ipv4.neigh net.ipv6.conf net.ipv6.neigh 2>&1 | grep -v 'default_gc\\|stable_secret'";
 
-/// The time that the kernel has to settle. In a guest of the kernel lab a listing alone takes seconds.
-const PATIENCE: Duration = Duration::from_secs(90);
+/// Returns true in a guest of the kernel lab.
+fn in_the_lab() -> bool {
+    std::env::var_os("RTWIRE_VM").is_some()
+}
+
+/// Returns the time that the kernel has to settle: `usual`, or longer in a guest, where a listing alone takes seconds.
+fn patience(usual: Duration) -> Duration {
+    if in_the_lab() {
+        Duration::from_secs(90)
+    } else {
+        usual
+    }
+}
 
 fn whole(bench: &Bench) -> String {
     let text = bench.sh(WHOLE).replace(" tentative", "");
@@ -53,7 +64,8 @@ fn whole(bench: &Bench) -> String {
 
 /// Waits until the listing stays the same.
 fn settled(bench: &Bench) -> String {
-    let (mut last, end) = (String::new(), Instant::now() + PATIENCE);
+    let limit = patience(Duration::from_secs(20));
+    let (mut last, end) = (String::new(), Instant::now() + limit);
     let mut times = 0;
     loop {
         let probed = !bench.sh("ip -6 address").contains("tentative");
@@ -72,7 +84,7 @@ fn settled(bench: &Bench) -> String {
 }
 
 fn comes_back_to(bench: &Bench, before: &str, context: &str) {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + patience(Duration::from_secs(10));
     let mut now = whole(bench);
     while now != before && Instant::now() < end {
         thread::sleep(Duration::from_millis(150));
@@ -432,7 +444,7 @@ fn start_state(rng: &mut Rng) -> String {
         lines.push(USED);
     }
     // The kernel lab's kernels have more than those that are everywhere.
-    let lab = std::env::var_os("RTWIRE_VM").is_some();
+    let lab = in_the_lab();
     let queues = [QUEUES, if lab { QUEUES_OF_THE_LAB } else { &[] }].concat();
     lines.push(queues[pick(queues.len())]);
     if lab && pick(2) == 0 {

@@ -99,15 +99,6 @@ impl Netlink {
         let smallest = 60_u8.saturating_add(queue.overhead_bytes);
         let of_link = |bps: u64| rate_spec(bps / 8, queue.overhead_bytes, smallest);
         let own = || rate_spec(OWN_RATE.into(), 0, 0);
-        let mut add = |class: u32, parent: u32, options: tc::TcHtbOpt, what: String| {
-            let mut request = tc::Request::new()
-                .set_create()
-                .set_excl()
-                .op_newtclass_do(&message(class, parent));
-            let kind = request.encode().push_kind(c"htb");
-            kind.nested_options_htb().push_parms(options);
-            self.acknowledge(&request, || what.clone())
-        };
         let link = tc::TcHtbOpt {
             rate: of_link(queue.rate_bps),
             ceil: of_link(queue.rate_bps),
@@ -116,7 +107,8 @@ impl Netlink {
             quantum: QUANTUM,
             ..Default::default()
         };
-        add(LINK_CLASS, QDISC_HANDLE, link, what("set the link rate"))?;
+        let place = message(LINK_CLASS, QDISC_HANDLE);
+        self.add_class(&place, link, || what("set the link rate"))?;
         let peak = tc::TcHtbOpt {
             rate: own(),
             // Without this limit all credit would leave at once after a pause.
@@ -126,7 +118,8 @@ impl Netlink {
             quantum: QUANTUM,
             ..Default::default()
         };
-        add(PEAK_CLASS, LINK_CLASS, peak, what("set the peak rate"))?;
+        let place = message(PEAK_CLASS, LINK_CLASS);
+        self.add_class(&place, peak, || what("set the peak rate"))?;
         for class in 0..queue.queues {
             let priority = tc::TcHtbOpt {
                 rate: own(),
@@ -137,12 +130,10 @@ impl Netlink {
                 prio: u32::from(queue.queues - 1 - class),
                 ..Default::default()
             };
+            let named = || what(&format!("add class {class}"));
             let minor = FIRST_CLASS + u32::from(class);
-            let named = what(&format!("add class {class} to the queue"));
-            add(minor, PEAK_CLASS, priority, named)?;
-        }
-        for class in 0..u32::from(queue.queues) {
-            let leaf = message(FIRST_LEAF_HANDLE + (class << 16), FIRST_CLASS + class);
+            self.add_class(&message(minor, PEAK_CLASS), priority, named)?;
+            let leaf = message(FIRST_LEAF_HANDLE + (u32::from(class) << 16), minor);
             let mut request = tc::Request::new()
                 .set_create()
                 .set_excl()
@@ -150,8 +141,23 @@ impl Netlink {
             request
                 .encode()
                 .nested_options_pfifo(&tc::TcFifoQopt { limit: LEAF_FRAMES });
-            self.acknowledge(&request, || what(&format!("set the FIFO of class {class}")))?;
+            self.acknowledge(&request, named)?;
         }
         Ok(())
+    }
+
+    fn add_class(
+        &mut self,
+        place: &tc::Tcmsg,
+        options: tc::TcHtbOpt,
+        what: impl FnOnce() -> String,
+    ) -> Result<(), HostError> {
+        let mut request = tc::Request::new()
+            .set_create()
+            .set_excl()
+            .op_newtclass_do(place);
+        let kind = request.encode().push_kind(c"htb");
+        kind.nested_options_htb().push_parms(options);
+        self.acknowledge(&request, what)
     }
 }

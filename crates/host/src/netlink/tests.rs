@@ -5,7 +5,6 @@ use std::time::Duration;
 use netlink_bindings::tc;
 use rtwire_sys::filter::{Filter, Instruction};
 use rtwire_sys::interface;
-
 use rtwire_sys::netns;
 use rtwire_sys::packet::PacketSocket;
 use rtwire_sys::{Batch, Wait};
