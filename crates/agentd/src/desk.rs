@@ -8,11 +8,13 @@
 //! A channel is freed in the opposite order of its making: what a program may still send is taken away before the
 //! manager offers it to others.
 
+mod giving_back;
+
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -480,135 +482,6 @@ impl Desk {
         let cookie = pass::cookie(&socket).map_err(local)?;
         self.place.gate.control(cookie).map_err(local)?;
         Ok((Reply::Controlled, None))
-    }
-
-    /// Takes the rights of a connection away on this host.
-    fn take_away(&self, connection: u64) {
-        let removed = lock(&self.held).remove(&(connection, true));
-        let Some((class, cookie)) = removed.and_then(|held| held.sends) else {
-            return;
-        };
-        let done = self.place.gate.forget(cookie).map_err(AgentError::from);
-        let index = self.place.index;
-        let done = done.and(
-            lock(&self.place.netlink)
-                .remove_class(index, class)
-                .map_err(AgentError::from),
-        );
-        if let Err(error) = done {
-            (self.tell)(Told::Trouble(error.to_string()));
-        }
-    }
-
-    fn return_to(asker: &mut Asker, connection: u64) -> Result<(), ManagerdError> {
-        let question = Question::Release {
-            request: Asker::request()?,
-            connection,
-        };
-        asker.ask(&question, ANSWER).map(|_| ())
-    }
-
-    /// Frees channels and listeners. What the manager does not hear is released at the next look at its list.
-    fn free(&self, all: &[Held]) {
-        for one in all {
-            let connection = one.granted.connection;
-            if one.sends.is_none() {
-                lock(&self.held).remove(&(connection, false));
-                let port = one.granted.ask.port;
-                if let Err(error) = self.place.gate.forget_listener(port) {
-                    (self.tell)(Told::Trouble(error.to_string()));
-                }
-                continue;
-            }
-            let mut asker = lock(&self.asker);
-            self.take_away(connection);
-            // Nobody waits for a manager that is silent: it is asked again at the next look.
-            if self.is_silent.load(Ordering::Relaxed) {
-                continue;
-            }
-            match Self::return_to(&mut asker, connection) {
-                Ok(()) => (self.tell)(Told::Released { connection }),
-                Err(error) => {
-                    self.is_silent.store(true, Ordering::Relaxed);
-                    (self.tell)(Told::Trouble(format!(
-                        "connection {connection} is no longer used, and the manager does not know it yet: {error}"
-                    )));
-                }
-            }
-        }
-    }
-
-    /// Frees all that a program has.
-    pub(crate) fn program_ended(&self, program: Program) {
-        let all: Vec<Held> = lock(&self.held)
-            .values()
-            .filter(|one| one.of.id == program.id)
-            .cloned()
-            .collect();
-        self.free(&all);
-    }
-
-    /// Compares what the manager has with what is held here. What nobody holds is released: it is from an earlier agent,
-    /// or its answer was lost. What the manager no longer has is taken away. Returns the programs that lost something.
-    pub(crate) fn reconcile(&self) -> Result<Vec<u64>, ManagerdError> {
-        let lost = self.compared();
-        self.is_silent.store(lost.is_err(), Ordering::Relaxed);
-        lost
-    }
-
-    fn compared(&self) -> Result<Vec<u64>, ManagerdError> {
-        let mut asker = lock(&self.asker);
-        let mut known: BTreeMap<u64, Granted> = BTreeMap::new();
-        loop {
-            let question = Question::List {
-                request: Asker::request()?,
-                after: known.keys().next_back().copied().unwrap_or(0),
-            };
-            match asker.ask(&question, ANSWER)? {
-                Answer::Listing { connections, more } => {
-                    let is_empty = connections.is_empty();
-                    known.extend(connections.into_iter().map(|one| (one.connection, one)));
-                    if !more || is_empty {
-                        break;
-                    }
-                }
-                Answer::Refused(no) if no.reason == Reason::TooOften => {
-                    std::thread::sleep(Duration::from_micros(no.retry_after_us.into()));
-                }
-                _ => return Ok(Vec::new()),
-            }
-        }
-        let held: Vec<Held> = lock(&self.held).values().cloned().collect();
-        let sent: Vec<u64> = held
-            .iter()
-            .filter(|one| one.sends.is_some())
-            .map(|one| one.granted.connection)
-            .collect();
-        let own = |granted: &&Granted| granted.talker == self.place.allowance.host;
-        for granted in known.values().filter(own) {
-            if !sent.contains(&granted.connection) {
-                Self::return_to(&mut asker, granted.connection)?;
-                (self.tell)(Told::Released {
-                    connection: granted.connection,
-                });
-            }
-        }
-        let mut lost = Vec::new();
-        for one in held {
-            let connection = one.granted.connection;
-            if known.get(&connection) == Some(&one.granted) {
-                continue;
-            }
-            lost.push(one.of.id);
-            (self.tell)(Told::Lost { connection });
-            if one.sends.is_some() {
-                self.take_away(connection);
-            } else {
-                lock(&self.held).remove(&(connection, false));
-                let _ = self.place.gate.forget_listener(one.granted.ask.port);
-            }
-        }
-        Ok(lost)
     }
 }
 

@@ -1,13 +1,15 @@
 //! The connections in force: admission, routes, identities, and the records from which all of it is built again.
 
+mod load;
+mod ways;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use rtwire_plan::admission::{Admission, Budgets, Denied, Offer, Route, Ticket};
+use rtwire_plan::admission::{Admission, Denied, Offer, Ticket};
 use rtwire_plan::identity::LARGEST_NUMBER;
-use rtwire_plan::{Contract, ContractKind, Link, Network, Plan, Ratio, Transport};
+use rtwire_plan::{Contract, ContractKind, Network, Plan, Ratio, Transport};
 
-use crate::ManagerError;
 use crate::connection::{Ask, Carrier, Granted, Stored};
 use crate::message::{Hop, Reason, Refused};
 use crate::ports::Ports;
@@ -94,146 +96,7 @@ fn denied(denied: &Denied) -> Refused {
     refused(reason, denied.to_string())
 }
 
-/// Returns the switches of a network and the links between them, in the description's order: it decides among equal routes.
-fn only_switches(network: &Network) -> Network {
-    let names: HashSet<&str> = network.switches.iter().map(|at| at.name.as_str()).collect();
-    let between = |link: &&Link| link.ends.iter().all(|end| names.contains(end.as_str()));
-    Network {
-        switches: network.switches.clone(),
-        links: network.links.iter().filter(between).cloned().collect(),
-        ..Network::default()
-    }
-}
-
 impl Ledger {
-    /// Returns the ledger of a plan with these stored connections. `last_connection` and `epoch` are the largest ones
-    /// that were stored; 0 for a new store.
-    pub(crate) fn new(
-        base: Arc<Plan>,
-        budgets: &Budgets,
-        stored: Vec<Stored>,
-        last_connection: u64,
-        epoch: u64,
-    ) -> Result<Ledger, ManagerError> {
-        let (admission, _) = Admission::with_streams(&base.network, budgets)?;
-        let mut places = HashMap::new();
-        for (number, host) in base.network.hosts.iter().enumerate() {
-            let links = &base.network.links;
-            let neighbour = links
-                .iter()
-                .find_map(|link| match &link.ends {
-                    [a, b] if *a == host.name => Some(b.clone()),
-                    [a, b] if *b == host.name => Some(a.clone()),
-                    _ => None,
-                })
-                .unwrap_or_default();
-            let place = Place {
-                number,
-                neighbour,
-                sent: BTreeSet::new(),
-                sent_rate: 0,
-                leaving: (0, 0),
-                heard: BTreeSet::new(),
-            };
-            places.insert(host.name.clone(), place);
-        }
-        let mut ledger = Ledger {
-            admission,
-            live: BTreeMap::new(),
-            leaving: BTreeMap::new(),
-            by_request: HashMap::new(),
-            places,
-            trees: HashMap::new(),
-            switches: only_switches(&base.network),
-            ports: Ports::default(),
-            sources: Ports::default(),
-            numbers: HashSet::new(),
-            last_number: base.numbers_used,
-            last_connection,
-            epoch: epoch.max(base.epoch),
-            base,
-        };
-        ledger.take_described()?;
-        for one in stored {
-            ledger.restore(one)?;
-        }
-        Ok(ledger)
-    }
-
-    /// Marks the identities of the description's own streams as used.
-    fn take_described(&mut self) -> Result<(), ManagerError> {
-        let base = Arc::clone(&self.base);
-        for (stream, planned) in base.network.streams.iter().zip(&base.streams) {
-            if stream.name.starts_with(crate::snapshot::PREFIX) {
-                return Err(ManagerError::NameTaken {
-                    name: stream.name.clone(),
-                });
-            }
-            let carrier = match stream.transport {
-                Transport::Rtdip => Carrier::Rtdip,
-                Transport::Udp => Carrier::Udp,
-            };
-            self.numbers.insert(planned.identity.number);
-            for listener in &stream.listener_indices {
-                self.ports.insert(carrier, *listener, planned.identity.port);
-            }
-        }
-        for flow in &base.best_effort {
-            self.numbers.insert(flow.identity.number);
-            if let Some(place) = self.places.get(&flow.to) {
-                self.ports
-                    .insert(Carrier::Rtdip, place.number, flow.identity.port);
-            }
-        }
-        Ok(())
-    }
-
-    fn restore(&mut self, stored: Stored) -> Result<(), ManagerError> {
-        let granted = &stored.granted;
-        let broken = |why: String| ManagerError::Restore {
-            connection: granted.connection,
-            why,
-        };
-        let known = |name: &str| self.places.contains_key(name);
-        if !known(&granted.talker) || !known(&granted.ask.listener) {
-            return Err(broken("its hosts are not in the plan".to_owned()));
-        }
-        let route = self
-            .route(&granted.talker, &granted.ask.listener)
-            .map_err(|no| broken(no.text))?;
-        let offer = self.offer_of(&granted.ask).map_err(|no| broken(no.text))?;
-        let ticket = self
-            .admission
-            .offer(&offer, &route)
-            .map_err(|no| broken(no.to_string()))?;
-        if self.admission.promise_ns(ticket) != Some(granted.promise_ns) {
-            return Err(broken("its promise is another one now".to_owned()));
-        }
-        self.enter(stored, ticket);
-        Ok(())
-    }
-
-    fn enter(&mut self, stored: Stored, ticket: Ticket) {
-        let granted = &stored.granted;
-        let (id, carrier) = (granted.connection, granted.ask.carrier);
-        if let Some(place) = self.places.get_mut(&granted.talker) {
-            place.sent.insert(id);
-            place.sent_rate += u64::from(granted.ask.rate_bytes_per_ms);
-            self.sources
-                .insert(carrier, place.number, granted.ask.source_port);
-            self.by_request.insert((place.number, stored.request), id);
-        }
-        if let Some(place) = self.places.get_mut(&granted.ask.listener) {
-            place.heard.insert(id);
-            self.ports.insert(carrier, place.number, granted.ask.port);
-        }
-        self.numbers.insert(granted.number);
-        self.last_number = granted.number;
-        self.last_connection = self.last_connection.max(id);
-        self.epoch = self.epoch.max(granted.epoch);
-        self.live.insert(id, Live { stored, ticket });
-    }
-
     pub(crate) fn base(&self) -> &Arc<Plan> {
         &self.base
     }
@@ -283,87 +146,6 @@ impl Ledger {
 
     pub(crate) fn granted(&self, connection: u64) -> Option<&Granted> {
         Some(&self.live.get(&connection)?.stored.granted)
-    }
-
-    /// Returns the nodes from one host to another.
-    pub(crate) fn way(&mut self, talker: &str, listener: &str) -> Result<Vec<String>, Refused> {
-        let unknown = |what: &str| refused(Reason::Faulty, format!("there is no host \"{what}\""));
-        let Some(from) = self.places.get(talker) else {
-            return Err(unknown(talker));
-        };
-        let Some(to) = self.places.get(listener) else {
-            return Err(unknown(listener));
-        };
-        if talker == listener {
-            return Err(refused(
-                Reason::Faulty,
-                "talker and listener are one host: nothing crosses the network",
-            ));
-        }
-        // The last switch; or the talker, where one cable joins both hosts.
-        let last = to.neighbour.as_str();
-        if last == talker {
-            return Ok(vec![talker.to_owned(), listener.to_owned()]);
-        }
-        let tree = self.trees.entry(last.to_owned()).or_insert_with(|| {
-            let towards = self.switches.towards(last).into_iter();
-            towards
-                .map(|(node, next)| (node.to_owned(), next.to_owned()))
-                .collect()
-        });
-        let mut way = vec![talker.to_owned(), from.neighbour.clone()];
-        // A host without a cable has no neighbour.
-        while let Some(at) = way.last().filter(|at| *at != last || last.is_empty()) {
-            // A tree without circles: each step is closer to the last switch.
-            let Some(next) = tree.get(at) else {
-                return Err(refused(
-                    Reason::Faulty,
-                    format!("there is no way from \"{talker}\" to \"{listener}\""),
-                ));
-            };
-            way.push(next.clone());
-        }
-        way.push(listener.to_owned());
-        Ok(way)
-    }
-
-    pub(crate) fn route(&mut self, talker: &str, listener: &str) -> Result<Arc<Route>, Refused> {
-        let way = self.way(talker, listener)?;
-        self.admission
-            .route(&[way])
-            .map_err(|error| refused(Reason::Faulty, error.to_string()))
-    }
-
-    /// Returns a time that no promise exceeds, ns: that of the route with the most ports, if each of them takes the longest
-    /// budget and cable.
-    pub(crate) fn longest_promise_ns(&self) -> u64 {
-        let network = &self.base.network;
-        let Some(root) = network.hosts.first() else {
-            return 0;
-        };
-        // No way is longer than those of two switches to one host together: each of these ends with a host's link.
-        let towards = network.towards(&root.name);
-        let mut farthest = 0_u64;
-        for switch in towards.keys() {
-            let mut at = *switch;
-            let mut count = 0;
-            while let Some(next) = towards.get(at) {
-                (at, count) = (next, count + 1);
-            }
-            farthest = farthest.max(count);
-        }
-        let ports = network.links.iter().flat_map(|link| {
-            let [a, b] = &link.ends;
-            [(a, b, link.cable_delay_ns), (b, a, link.cable_delay_ns)]
-        });
-        let times = ports.flat_map(|(from, to, cable_ns)| {
-            (0..8).filter_map(move |class| {
-                let budget_ns = self.admission.budget_ns(from, to, class)?;
-                Some(budget_ns.saturating_add(cable_ns))
-            })
-        });
-        let longest_ns = times.max().unwrap_or(0);
-        longest_ns.saturating_mul((2 * farthest).max(1))
     }
 
     /// Returns the bytes of a frame on the wire.

@@ -1,0 +1,153 @@
+//! A ledger is built from a plan and from what was stored.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use rtwire_plan::admission::{Admission, Budgets, Ticket};
+use rtwire_plan::{Link, Network, Plan, Transport};
+
+use super::{Ledger, Live, Place};
+use crate::ManagerError;
+use crate::connection::{Carrier, Stored};
+use crate::ports::Ports;
+
+/// Returns the switches of a network and the links between them, in the description's order: it decides among equal routes.
+fn only_switches(network: &Network) -> Network {
+    let names: HashSet<&str> = network.switches.iter().map(|at| at.name.as_str()).collect();
+    let between = |link: &&Link| link.ends.iter().all(|end| names.contains(end.as_str()));
+    Network {
+        switches: network.switches.clone(),
+        links: network.links.iter().filter(between).cloned().collect(),
+        ..Network::default()
+    }
+}
+
+impl Ledger {
+    /// Returns the ledger of a plan with these stored connections. `last_connection` and `epoch` are the largest ones
+    /// that were stored; 0 for a new store.
+    pub(crate) fn new(
+        base: Arc<Plan>,
+        budgets: &Budgets,
+        stored: Vec<Stored>,
+        last_connection: u64,
+        epoch: u64,
+    ) -> Result<Ledger, ManagerError> {
+        let (admission, _) = Admission::with_streams(&base.network, budgets)?;
+        let mut places = HashMap::new();
+        for (number, host) in base.network.hosts.iter().enumerate() {
+            let links = &base.network.links;
+            let neighbour = links
+                .iter()
+                .find_map(|link| match &link.ends {
+                    [a, b] if *a == host.name => Some(b.clone()),
+                    [a, b] if *b == host.name => Some(a.clone()),
+                    _ => None,
+                })
+                .unwrap_or_default();
+            let place = Place {
+                number,
+                neighbour,
+                sent: BTreeSet::new(),
+                sent_rate: 0,
+                leaving: (0, 0),
+                heard: BTreeSet::new(),
+            };
+            places.insert(host.name.clone(), place);
+        }
+        let mut ledger = Ledger {
+            admission,
+            live: BTreeMap::new(),
+            leaving: BTreeMap::new(),
+            by_request: HashMap::new(),
+            places,
+            trees: HashMap::new(),
+            switches: only_switches(&base.network),
+            ports: Ports::default(),
+            sources: Ports::default(),
+            numbers: HashSet::new(),
+            last_number: base.numbers_used,
+            last_connection,
+            epoch: epoch.max(base.epoch),
+            base,
+        };
+        ledger.take_described()?;
+        for one in stored {
+            ledger.restore(one)?;
+        }
+        Ok(ledger)
+    }
+
+    /// Marks the identities of the description's own streams as used.
+    fn take_described(&mut self) -> Result<(), ManagerError> {
+        let base = Arc::clone(&self.base);
+        for (stream, planned) in base.network.streams.iter().zip(&base.streams) {
+            if stream.name.starts_with(crate::snapshot::PREFIX) {
+                return Err(ManagerError::NameTaken {
+                    name: stream.name.clone(),
+                });
+            }
+            let carrier = match stream.transport {
+                Transport::Rtdip => Carrier::Rtdip,
+                Transport::Udp => Carrier::Udp,
+            };
+            self.numbers.insert(planned.identity.number);
+            for listener in &stream.listener_indices {
+                self.ports.insert(carrier, *listener, planned.identity.port);
+            }
+        }
+        for flow in &base.best_effort {
+            self.numbers.insert(flow.identity.number);
+            if let Some(place) = self.places.get(&flow.to) {
+                self.ports
+                    .insert(Carrier::Rtdip, place.number, flow.identity.port);
+            }
+        }
+        Ok(())
+    }
+
+    fn restore(&mut self, stored: Stored) -> Result<(), ManagerError> {
+        let granted = &stored.granted;
+        let broken = |why: String| ManagerError::Restore {
+            connection: granted.connection,
+            why,
+        };
+        let known = |name: &str| self.places.contains_key(name);
+        if !known(&granted.talker) || !known(&granted.ask.listener) {
+            return Err(broken("its hosts are not in the plan".to_owned()));
+        }
+        let route = self
+            .route(&granted.talker, &granted.ask.listener)
+            .map_err(|no| broken(no.text))?;
+        let offer = self.offer_of(&granted.ask).map_err(|no| broken(no.text))?;
+        let ticket = self
+            .admission
+            .offer(&offer, &route)
+            .map_err(|no| broken(no.to_string()))?;
+        if self.admission.promise_ns(ticket) != Some(granted.promise_ns) {
+            return Err(broken("its promise is another one now".to_owned()));
+        }
+        self.enter(stored, ticket);
+        Ok(())
+    }
+
+    pub(super) fn enter(&mut self, stored: Stored, ticket: Ticket) {
+        let granted = &stored.granted;
+        let (id, carrier) = (granted.connection, granted.ask.carrier);
+        if let Some(place) = self.places.get_mut(&granted.talker) {
+            place.sent.insert(id);
+            place.sent_rate += u64::from(granted.ask.rate_bytes_per_ms);
+            self.sources
+                .insert(carrier, place.number, granted.ask.source_port);
+            self.by_request.insert((place.number, stored.request), id);
+        }
+        if let Some(place) = self.places.get_mut(&granted.ask.listener) {
+            place.heard.insert(id);
+            self.ports.insert(carrier, place.number, granted.ask.port);
+        }
+        self.numbers.insert(granted.number);
+        self.last_number = granted.number;
+        self.last_connection = self.last_connection.max(id);
+        self.epoch = self.epoch.max(granted.epoch);
+        self.live.insert(id, Live { stored, ticket });
+    }
+}
