@@ -25,6 +25,13 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn new() -> Self {
+        let bench = Self::unsettled();
+        bench.settled();
+        bench
+    }
+
+    /// The same, amid what follows the carrier by itself.
+    pub(crate) fn unsettled() -> Self {
         let bench = Self {
             pair: NetnsPair::new(),
             folder: tempfile::tempdir().unwrap(),
@@ -37,7 +44,6 @@ impl Bench {
              sysctl -qw net.ipv6.conf.rtwa.accept_dad=0 net.ipv6.conf.rtwa.disable_ipv6=0; \
              ip -6 address add fd77::1/64 dev rtwa nodad",
         );
-        bench.settled();
         bench
     }
 

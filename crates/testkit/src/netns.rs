@@ -1,8 +1,9 @@
 //! Two network namespaces with a link between them.
 
 use rtwire_sys::{interface, netns};
+use std::io::Write as _;
 use std::net::Ipv4Addr;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -93,15 +94,14 @@ impl NetnsPair {
                 address,
                 ..
             } = own;
-            let mac = mac_text(own.mac);
-            ip(namespace, &format!("link set {interface} address {mac}"));
-            ip(namespace, &format!("addr add {address}/24 dev {interface}"));
-            ip(namespace, "link set lo up");
-            ip(namespace, &format!("link set {interface} up"));
-            let (peer, mac) = (other.address, mac_text(other.mac));
-            ip(
+            let (mac, peer_mac) = (mac_text(own.mac), mac_text(other.mac));
+            let peer = other.address;
+            ip_all(
                 namespace,
-                &format!("neigh add {peer} lladdr {mac} dev {interface} nud permanent"),
+                &format!(
+                    "link set {interface} address {mac}\naddr add {address}/24 dev {interface}\nlink set lo up\n\
+                     link set {interface} up\nneigh add {peer} lladdr {peer_mac} dev {interface} nud permanent\n"
+                ),
             );
         }
         for side in [&pair.a, &pair.b] {
@@ -163,6 +163,21 @@ pub fn ip(namespace: &str, arguments: &str) {
     if let Err(message) = run("ip", namespace, arguments) {
         panic!("ip -n {namespace} {arguments}: {message}");
     }
+}
+
+/// Runs `ip` once for all of these lines: in the kernel lab each call takes long. Fails the test at the first line that fails.
+fn ip_all(namespace: &str, lines: &str) {
+    let mut child = Command::new("ip")
+        .args(["-n", namespace, "-batch", "-"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("the program `ip` is there");
+    let mut input = child.stdin.take().expect("it has a pipe");
+    // A broken pipe is a failed `ip`: its status says so.
+    let _ = input.write_all(lines.as_bytes());
+    drop(input);
+    let status = child.wait().expect("a child ends");
+    assert!(status.success(), "ip -n {namespace} -batch: {lines}");
 }
 
 /// Runs `tc` in the same way.
