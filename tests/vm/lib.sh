@@ -98,13 +98,16 @@ nic_pair() {
 }
 
 cable() { # NAMESPACE INTERFACE OWN PEER [the peer's address; the own one stays]
-	[ $# = 5 ] || ip -n "$1" link set "$2" address "02:00:00:00:00:0$3"
-	ip -n "$1" link set lo up
-	ip -n "$1" addr add "10.7.0.$3/24" dev "$2"
-	ip -n "$1" link set "$2" up
 	peer=02:00:00:00:00:0$4
 	[ $# != 5 ] || peer=$5
-	ip -n "$1" neigh add "10.7.0.$4" lladdr "$peer" dev "$2" nud permanent
+	# In one batch: in the guest, starting a program takes longer than what it does.
+	{
+		[ $# = 5 ] || echo "link set $2 address 02:00:00:00:00:0$3"
+		echo "link set lo up"
+		echo "addr add 10.7.0.$3/24 dev $2"
+		echo "link set $2 up"
+		echo "neigh add 10.7.0.$4 lladdr $peer dev $2 nud permanent"
+	} | ip -n "$1" -batch -
 }
 
 in_a() { ip netns exec vm-a "$@"; }

@@ -50,7 +50,7 @@ started() {
 }
 
 # stamped: a socket in vm-a that wants times of arrival, until the end. Without one each socket that comes and goes has the kernel patch
-# its receive path, and the emulator's other core may run the half of it: `Oops: int3` (tests/vm/host/run.sh).
+# its receive path, which the emulator's other core may miss: `Oops: int3` (docs/kernel-lab.md).
 stamped() { started /tmp/stamped a uman-test raw-reply lo 5; }
 
 # figure NAME FILE: a NAME=number of a program's report.

@@ -11,23 +11,26 @@ guest() {
 	local version=$1 line=$2
 	shift 2
 	modules_archive "$version"
-	cat "$(image "$version")" "$WORK/payload.cpio" "$WORK/modules-$version.cpio" >"$WORK/image-$version.cpio"
-	timeout "${RTWIRE_VM_TIMEOUT:-3600}" qemu-system-x86_64 -machine q35,hpet=off -m 1G -nodefaults -display none \
-		-no-reboot -kernel "$CACHE/$version/vmlinux" -initrd "$WORK/image-$version.cpio" \
+	# Two guests of one version may be running.
+	local image=$WORK/image-$version-$BASHPID.cpio
+	cat "$(image "$version")" "$WORK/payload.cpio" "$WORK/modules-$version.cpio" >"$image"
+	timeout "${RTWIRE_VM_TIMEOUT:-3600}" "${QEMU[@]}" -machine q35,hpet=off -m 1G -nodefaults -display none \
+		-no-reboot -kernel "$CACHE/$version/vmlinux" -initrd "$image" \
 		-append "console=ttyS0 quiet loglevel=1 panic=-1 tsc=reliable $line" "${CARDS[@]}" "$@" \
 		2> >(grep -v 'is not connected to host network' >&2)
 }
 
 # functional VERSION ONLY: all suites on two virtual cores; one line a test, and the whole output of those that fail.
-# A kernel that dies before the first test is started again: now and then a core of the emulator still runs an instruction that
-# the kernel on the other core has just replaced (`Oops: int3`), and a kernel that comes up replaces many.
+# With RTWIRE_VM_THREAD=single the cores take turns in one thread of the emulator. With a thread for each, a core now and then runs an
+# instruction that the kernel on the other core has just replaced (`Oops: int3`: docs/kernel-lab.md). A kernel that comes up replaces
+# many, so one that dies before the first test is started again.
 functional() {
 	local start code
-	echo "Linux $1, two cores"
+	echo "Linux $1, two cores$([ "${RTWIRE_VM_THREAD:-multi}" = multi ] || echo ", in turns")"
 	for start in first second last; do
 		code=0
 		guest "$1" "lab.mode=functional lab.only=$2 lab.seed=${RTWIRE_VM_SEED:-$(date +%s)} \
-lab.moments=${RTWIRE_VM_MOMENTS:-100} lab.plans=${RTWIRE_VM_PLANS:-6} lab.foreign=${RTWIRE_VM_FOREIGN:-30} lab.loads=${RTWIRE_VM_LOADS:-200} lab.frames=${RTWIRE_VM_FRAMES:-1000000}" -accel tcg,thread=multi -cpu max -smp 2 -serial stdio "${VIRTIO[@]}" </dev/null |
+lab.moments=${RTWIRE_VM_MOMENTS:-100} lab.plans=${RTWIRE_VM_PLANS:-6} lab.foreign=${RTWIRE_VM_FOREIGN:-30} lab.loads=${RTWIRE_VM_LOADS:-200} lab.frames=${RTWIRE_VM_FRAMES:-1000000}" -accel tcg,thread=${RTWIRE_VM_THREAD:-multi} -cpu max -smp 2 -serial stdio "${VIRTIO[@]}" </dev/null |
 			sed -u 's/\r//g' | judge || code=$?
 		[ $code = 2 ] && [ $start != last ] || return $code
 	done

@@ -1,5 +1,5 @@
 # The openPOWERLINK driver upon `uman` (kernel/edrv-bridge), driven in the kernel as its stack drives it, and judged by raw sockets at the
-# cable's other end. `make test` leaves this suite out (CONTRIBUTING.md).
+# cable's other end. `make test` runs some of these tests (CONTRIBUTING.md).
 . /lab/uman-lib.sh
 
 # removals: how often the driver told that its device was removed.
@@ -133,7 +133,8 @@ test_it_comes_and_goes_under_traffic() {
 	bridge mode=direct
 	in_a sh -c 'while :; do uman-test send ra 500; uman-test ask ra 5 20 1000000; done' >/dev/null 2>&1 &
 	traffic=$!
-	for _ in $(seq 30); do
+	loads=${LAB_LOADS:-30}
+	for _ in $(seq $((loads < 30 ? loads : 30))); do
 		order automatic
 		order send 5
 		rmmod edrv_test

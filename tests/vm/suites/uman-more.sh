@@ -1,4 +1,4 @@
-# The kernel module `uman` on other drivers, and what happens around it. `make test` leaves this suite out (CONTRIBUTING.md).
+# The kernel module `uman` on other drivers, and what happens around it. `make test` runs one of these tests (CONTRIBUTING.md).
 . /lab/uman-lib.sh
 
 test_every_mode_on_e1000e() {
