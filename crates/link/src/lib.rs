@@ -39,6 +39,7 @@
 pub mod card_time;
 mod cycle;
 mod error;
+pub mod frame_ring;
 pub mod launch;
 mod path;
 pub mod program;

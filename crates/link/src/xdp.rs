@@ -3,6 +3,8 @@
 //! Needs Linux 6.1, CAP_BPF and CAP_NET_ADMIN. Not for a real-time loop.
 
 use rtwire_sys::bpf::{BpfError, BpfObject, XdpLink, XdpMode};
+use rtwire_sys::interface::{self, Interface};
+use rtwire_sys::netdev;
 
 /// The mode to attach in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -83,4 +85,25 @@ pub fn attach(
             generic: Box::new(generic),
         }),
     }
+}
+
+/// Returns true where the driver tells a program the VLAN tag that it keeps outside of a frame. Such a program runs in native mode only.
+#[must_use]
+pub fn tells_tags(interface: &Interface) -> bool {
+    let bits = netdev::receive_metadata(interface).ok().flatten();
+    bits.unwrap_or(0) & netdev::RECEIVE_TAGS != 0
+}
+
+/// Returns the driver's name where it keeps VLAN tags outside of frames and tells them to no program: an answer in native mode would
+/// leave without. `None` where answers keep their tags.
+///
+/// # Errors
+/// The interface is gone.
+pub fn hides_tags(interface: &str) -> rtwire_sys::Result<Option<String>> {
+    if !interface::keeps_tags_outside(interface) {
+        return Ok(None);
+    }
+    let driver = interface::driver(interface)?.unwrap_or_default();
+    // A veth keeps a tag outside only where its peer has sent it so, and tells it from Linux 6.8 on.
+    Ok(Some(driver).filter(|driver| driver != "veth"))
 }

@@ -48,7 +48,6 @@ mod offload;
 mod port;
 mod replies;
 mod requests;
-mod ring;
 #[cfg(test)]
 mod safety_tests;
 mod station;

@@ -8,7 +8,7 @@ use crate::xdp::{self, AttachError};
 use rtwire_sys::bpf::{AttachedXdp, BpfError, BpfObject, XdpLink, attach_xdp, attached};
 use rtwire_sys::carrier::{carrier, wait_for_carrier};
 use rtwire_sys::interface::{AddressWatch, Interface};
-use rtwire_sys::{Errno, netdev, netns};
+use rtwire_sys::{Errno, netns};
 use rtwire_wire::EtherType;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
@@ -41,7 +41,7 @@ pub(super) fn open(
     let open = |variant, how| open_variant(interface, ether_type, how, variant);
     let foreign =
         |error: &ProgramError| matches!(error, ProgramError::Attach(error) if error.is_in_use());
-    if !tells_tags(interface) {
+    if !xdp::tells_tags(interface) {
         return open(Variant::Plain, how);
     }
     if how == Attach::Only(XdpMode::Generic) {
@@ -58,12 +58,6 @@ pub(super) fn open(
         }
         other => other,
     }
-}
-
-/// Returns whether the driver tells a program the VLAN tag that it keeps outside of a frame.
-fn tells_tags(interface: &Interface) -> bool {
-    let bits = netdev::receive_metadata(interface).ok().flatten();
-    bits.unwrap_or(0) & netdev::RECEIVE_TAGS != 0
 }
 
 fn open_variant(

@@ -9,7 +9,7 @@ use super::{
     ChannelCounters, OpenChannel, Patch, Police, ProgramError, ReceiveProgram, Shared, XdpMode,
     check_patches,
 };
-use rtwire_sys::interface;
+use crate::xdp;
 use std::sync::atomic::{Ordering, fence};
 
 /// A channel whose questions the receive program answers. It closes when it is dropped.
@@ -172,14 +172,9 @@ impl ReceiveProgram {
             return Ok(());
         }
         let name = &self.shared.interface.name;
-        if !interface::keeps_tags_outside(name) {
+        let Some(driver) = xdp::hides_tags(name)? else {
             return Ok(());
-        }
-        let driver = interface::driver(name)?.unwrap_or_default();
-        // A veth keeps a tag outside only where its peer has sent it so, and tells it from Linux 6.8 on.
-        if driver == "veth" {
-            return Ok(());
-        }
+        };
         Err(ProgramError::HiddenTags {
             interface: name.clone(),
             driver,

@@ -1,9 +1,9 @@
 //! The structures that are shared with the POWERLINK program (`crates/bpf/programs/powerlink.h`), by 64-bit words.
 
-/// Room for one frame, bytes.
-pub(super) const FRAME_OCTETS: usize = 1520;
-/// The most frames that wait for user space.
-pub(super) const RING: usize = 256;
+pub(super) use rtwire_link::frame_ring::{FRAME_OCTETS, RECORD_WORDS};
+#[cfg(test)]
+pub(super) use rtwire_link::frame_ring::{RING, Record};
+
 /// The number of buffers of the prepared response.
 pub(super) const BUFFERS: u64 = 4;
 /// The most requests of a cycle.
@@ -51,19 +51,6 @@ pub(super) enum Control {
     Polled,
 }
 pub(super) const CONTROL_WORDS: usize = Control::Polled as usize + 1;
-
-/// The fields of `struct rtw_pl_record`.
-#[derive(Clone, Copy, Debug)]
-#[repr(usize)]
-pub(super) enum Record {
-    Number,
-    ArrivalNs,
-    Length,
-    Did,
-    Cycle,
-    Data,
-}
-pub(super) const RECORD_WORDS: usize = Record::Data as usize + FRAME_WORDS;
 
 /// The fields of `struct rtw_pl_prepared`.
 #[derive(Clone, Copy, Debug)]
@@ -136,7 +123,7 @@ pub(super) const FIELDS: [Layout; 5] = [
             ("arrival_ns", Record::ArrivalNs as usize),
             ("length", Record::Length as usize),
             ("did", Record::Did as usize),
-            ("cycle", Record::Cycle as usize),
+            ("cycle", Record::Note as usize),
             ("data", Record::Data as usize),
         ],
         RECORD_WORDS,

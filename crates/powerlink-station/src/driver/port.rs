@@ -3,9 +3,9 @@
 use super::layout::{ANSWERED, Control};
 use super::offload::Driver;
 use super::requests::Requests;
-use super::ring::Reader;
 use super::{DriverCounters, DriverError, Program, Role};
 use rtwire_link::LinkError;
+use rtwire_link::frame_ring::FrameRing;
 use rtwire_link::run::{Arrived, LaunchWindow, Launches, Offload, PacketPort, Port, PortConfig};
 use rtwire_link::xdp::Attach;
 use rtwire_sys::bpf::{XdpLink, XdpMode};
@@ -65,7 +65,7 @@ impl DriverConfig {
 #[derive(Debug)]
 pub struct DriverPort {
     packet: PacketPort,
-    reader: Reader,
+    reader: FrameRing,
     driver: Driver,
     /// True where a frame came out of the ring since the socket last had one.
     came: bool,
@@ -96,7 +96,7 @@ impl DriverPort {
         program.attach(&object, packet.interface().index, config.attach)?;
         Ok(Self {
             packet,
-            reader: Reader::new(),
+            reader: FrameRing::new(),
             driver: Driver {
                 program,
                 role: config.role,
@@ -221,7 +221,7 @@ impl Port for DriverPort {
         };
         self.came = true;
         self.driver.answered = taken.did & ANSWERED != 0;
-        self.driver.cycle = taken.cycle;
+        self.driver.cycle = taken.note;
         show(Arrived {
             at_ns: Some(taken.arrival_ns),
             frame: &self.reader.octets()[..taken.length],

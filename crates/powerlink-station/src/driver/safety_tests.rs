@@ -18,7 +18,7 @@ fn a_program_that_stands_still_is_not_answered_for() {
         bench.program().set(Control::Watchdog, WATCHDOG);
         bench.run(&soc());
         while let Some((taken, _)) = bench.take() {
-            bench.driver.cycle = taken.cycle;
+            bench.driver.cycle = taken.note;
         }
         bench.prepare_response(&pres(7));
         // The request of the cycle that user space has read.
@@ -45,11 +45,11 @@ fn a_program_that_stands_still_is_not_answered_for() {
             assert_eq!(grown, [10, 0]);
             // Back again, the program reads the oldest frame first: that renews nothing for today.
             let (old, _) = bench.take().unwrap();
-            bench.driver.cycle = old.cycle;
+            bench.driver.cycle = old.note;
             bench.arm_reply(prepared::PREQ, 0);
             assert_eq!(cycle(&mut bench), PASS, "renewed by an old frame");
             while let Some((taken, _)) = bench.take() {
-                bench.driver.cycle = taken.cycle;
+                bench.driver.cycle = taken.note;
             }
             bench.arm_reply(prepared::PREQ, 0);
         }

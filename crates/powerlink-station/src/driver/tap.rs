@@ -8,7 +8,7 @@ use super::layout::{
     ANSWERED, BUFFERS, CONTROL_WORDS, CONTROLLED, Control, FRAME_OCTETS, PREPARED_WORDS, Prepared,
     RECORD_WORDS, RESPONSE_WORDS, Response,
 };
-use super::ring::Reader;
+use rtwire_link::frame_ring::FrameRing;
 use rtwire_sys::bpf::attached::program_at;
 use rtwire_sys::bpf::{AttachedXdp, MappedArray};
 use rtwire_sys::clock::{self, Clock};
@@ -35,7 +35,7 @@ pub struct DriverTap {
     control: MappedArray,
     ring: MappedArray,
     response: MappedArray,
-    reader: Reader,
+    reader: FrameRing,
     answer: Box<[u8; FRAME_OCTETS]>,
     /// Turns CLOCK_MONOTONIC into time since 1970, ns.
     since_1970_ns: u64,
@@ -71,7 +71,7 @@ impl DriverTap {
             control,
             ring,
             response,
-            reader: Reader::new(),
+            reader: FrameRing::new(),
             answer: Box::new([0; FRAME_OCTETS]),
             since_1970_ns: clock::now_ns(Clock::Realtime)
                 .wrapping_sub(clock::now_ns(Clock::Monotonic)),

@@ -3,8 +3,9 @@
 use super::layout::{ANSWERED, CHAINED, Chain, LONGEST_WAIT_NS, RING};
 use super::offload::Driver;
 use super::requests::Requests;
-use super::ring::{Reader, Taken};
+
 use super::*;
+use rtwire_link::frame_ring::{FrameRing, Taken};
 use rtwire_link::run::Offload as _;
 use rtwire_powerlink::prepared;
 use rtwire_sys::clock::{self, Clock};
@@ -21,7 +22,7 @@ const OWN: [u8; 6] = [2, 0, 0, 0, 0, 1];
 pub(super) struct Bench {
     object: BpfObject,
     pub(super) driver: Driver,
-    reader: Reader,
+    reader: FrameRing,
     out: Vec<u8>,
     cycle: u64,
 }
@@ -51,7 +52,7 @@ impl Bench {
                 answered: false,
                 cycle: 0,
             },
-            reader: Reader::new(),
+            reader: FrameRing::new(),
             out: Vec::new(),
             cycle: 0,
         }

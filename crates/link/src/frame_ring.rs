@@ -1,29 +1,67 @@
-//! Reads the frames that the program has put into its ring.
+//! Reads the frames that a kernel program has put into its ring: the same records for POWERLINK and PubSub (`crates/bpf/programs`).
+//!
+//! Any number of readers may look at one ring, each at its own place. The program never waits for them: a reader counts what was
+//! overwritten before it came to it.
 
-use super::layout::{FRAME_OCTETS, RING, Record};
 use rtwire_sys::bpf::MappedArray;
 use std::sync::atomic::{Ordering, fence};
 
+/// Room for one frame, bytes.
+pub const FRAME_OCTETS: usize = 1520;
+/// The most frames that wait for user space.
+pub const RING: usize = 256;
+
+/// The fields of a record, by 64-bit words.
+#[derive(Clone, Copy, Debug)]
+#[repr(usize)]
+pub enum Record {
+    /// The frame's number, from 1 on; 0 while it is being written.
+    Number,
+    /// The time of its arrival; the program says of which clock.
+    ArrivalNs,
+    /// Its bytes.
+    Length,
+    /// The program's action on it.
+    Did,
+    /// A number that the program notes beside it.
+    Note,
+    /// The frame.
+    Data,
+}
+/// The words of a record.
+pub const RECORD_WORDS: usize = Record::Data as usize + FRAME_OCTETS / 8;
+
 /// One frame from the ring, without its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Taken {
-    pub(super) arrival_ns: u64,
-    pub(super) length: usize,
-    pub(super) did: u64,
-    /// The cycle that the program counted when it arrived.
-    pub(super) cycle: u64,
+pub struct Taken {
+    /// The time of its arrival, ns of the program's clock.
+    pub arrival_ns: u64,
+    /// Its bytes.
+    pub length: usize,
+    /// The program's action on it.
+    pub did: u64,
+    /// The number that the program has noted beside it.
+    pub note: u64,
 }
 
 /// User space's place in the ring.
 #[derive(Debug)]
-pub(super) struct Reader {
+pub struct FrameRing {
     next: u64,
     overrun: u64,
     octets: Box<[u8; FRAME_OCTETS]>,
 }
 
-impl Reader {
-    pub(super) fn new() -> Self {
+impl Default for FrameRing {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl FrameRing {
+    /// Begins at the first frame.
+    #[must_use]
+    pub fn new() -> Self {
         Self {
             next: 0,
             overrun: 0,
@@ -32,16 +70,19 @@ impl Reader {
     }
 
     /// Leaves out the frames before number `next`.
-    pub(super) fn begin_at(&mut self, next: u64) {
+    pub const fn begin_at(&mut self, next: u64) {
         self.next = next;
     }
 
     /// Returns the number of frames that were overwritten before they were read.
-    pub(super) fn overrun(&self) -> u64 {
+    #[must_use]
+    pub const fn overrun(&self) -> u64 {
         self.overrun
     }
 
-    pub(super) fn octets(&self) -> &[u8; FRAME_OCTETS] {
+    /// Returns the bytes of the last frame that was taken, and room behind them.
+    #[must_use]
+    pub const fn octets(&self) -> &[u8; FRAME_OCTETS] {
         &self.octets
     }
 
@@ -51,13 +92,14 @@ impl Reader {
     }
 
     /// Returns true where the next frame is there, or was overwritten. No system call.
-    pub(super) fn is_ready(&self, ring: &MappedArray) -> bool {
+    #[must_use]
+    pub fn is_ready(&self, ring: &MappedArray) -> bool {
         self.number(ring, Ordering::Acquire) > self.next
     }
 
-    /// Takes the next frame; its bytes are then in [`Reader::octets`]. `head` is the number of frames that the program has
+    /// Takes the next frame; its bytes are then in [`octets`](Self::octets). `head` is the number of frames that the program has
     /// begun. No system call, no allocation.
-    pub(super) fn take(&mut self, ring: &MappedArray, head: u64) -> Option<Taken> {
+    pub fn take(&mut self, ring: &MappedArray, head: u64) -> Option<Taken> {
         loop {
             // What may be overwritten while it is read is left out at once.
             let oldest = head.saturating_sub(RING as u64 - 1);
@@ -78,7 +120,7 @@ impl Reader {
                 arrival_ns: word(Record::ArrivalNs),
                 length: (word(Record::Length) as usize).min(FRAME_OCTETS),
                 did: word(Record::Did),
-                cycle: word(Record::Cycle),
+                note: word(Record::Note),
             };
             let copied = ring.copy_octets(
                 value,
