@@ -30,7 +30,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("pubsub", &["wire"]),
     (
         "pubsub-station",
-        &["pubsub", "link", "wire", "sys", "describe", "plan"],
+        &["pubsub", "link", "bpf", "wire", "sys", "describe", "plan"],
     ),
     ("host", &["describe", "plan", "sys", "wire"]),
     (

@@ -1,12 +1,15 @@
 //! Round trips with an immediate answer, ours beside open62541's: a message each millisecond goes out, and the other end answers it at
 //! once. From before it is written to behind the values of its answer.
 //!
-//! Both ends are SCHED_FIFO threads, in two namespaces at the ends of a virtual cable, one on each of the first two cores.
+//! Both ends are SCHED_FIFO threads, in two namespaces at the ends of a virtual cable, one on each of the first two cores. Where the
+//! driver answers, the answering program only renews its answer.
 
 use super::peers::{Ends, Times, peer, spawn};
+use rtwire_link::program::ReceiveProgram;
 use rtwire_measure::bench::{Compared, Row};
 use rtwire_pubsub_station::{
-    Goes, NewestImage, Point, Project, PublisherStation, Scalar, SubscriberStation,
+    Goes, Limit, NewestImage, Point, Project, PublishImage, PublisherStation, Scalar,
+    SubscriberStation,
 };
 use rtwire_testkit::{NetnsPair, Side};
 use rtwire_wire::uadp::BuiltIn;
@@ -22,15 +25,18 @@ const OTHER: &str = "open62541 1.5.10";
 const LOST: Duration = Duration::from_millis(100);
 
 fn project(address: &str, cpu: usize, spin: &str) -> Project {
-    let text = format!(
+    Project::parse(&text(address, cpu, spin), Path::new("project.toml")).unwrap()
+}
+
+fn text(address: &str, cpu: usize, spin: &str) -> String {
+    format!(
         "[connection]\naddress = \"{address}\"\npublisher-id = 2234\n[real-time]\npriority = 80\ncpu = {cpu}\n\
          receive-spin = \"{spin}\"\n[[writer-group]]\nname = \"g\"\nid = 100\ninterval = \"1 ms\"\n\
          [[writer-group.data-set]]\nname = \"d\"\nwriter = 7\n\
          [[writer-group.data-set.field]]\nname = \"up\"\ntype = \"Int32\"\n\
          [[writer-group.data-set.field]]\nname = \"down\"\ntype = \"Int64\"\n\
          [[writer-group.data-set.field]]\nname = \"same\"\ntype = \"Double\"\nvalue = 2.5\n"
-    );
-    Project::parse(&text, Path::new("project.toml")).unwrap()
+    )
 }
 
 /// One end: a publisher, a subscriber, and a field that says which message it is.
@@ -121,6 +127,47 @@ fn ours(pair: &NetnsPair, spin: &str, samples: usize) -> Vec<u64> {
     })
 }
 
+/// Answers by the driver, with the number of the question, until `stop` is set.
+fn driven(side: &Side, folder: &Path, stop: &AtomicBool, open: &AtomicBool) {
+    std::fs::write(folder.join("out.toml"), text(OUT, 0, "0 us")).unwrap();
+    let own = text(BACK, 1, "0 us")
+        .replace(
+            "id = 100",
+            "id = 100\nanswers = \"out.toml\"\nanswers-lease = \"1 s\"",
+        )
+        .replacen("\"Int32\"", "\"Int32\"\ncopy = \"up\"", 1);
+    let own = Project::parse(&own, &folder.join("back.toml")).unwrap();
+    side.run(|| {
+        let mut station = PublisherStation::open(&own, Some(&side.interface)).unwrap();
+        let begun = |image: &mut PublishImage<'_>| {
+            if image.cycle > 0 {
+                open.store(true, Ordering::Release);
+            }
+        };
+        let report = station.run(stop, Limit::default(), begun).unwrap();
+        let answers = report.answers.unwrap();
+        assert_eq!(answers.mode, "native", "{:?}", answers.why_generic);
+    });
+}
+
+/// Returns the times of `samples` round trips that the driver answers.
+fn by_driver(pair: &NetnsPair, spin: &str, samples: usize) -> Vec<u64> {
+    let folder = tempfile::tempdir().unwrap();
+    // A veth takes what its peer's driver sends only if it has a program itself.
+    let program = pair.a.run(|| ReceiveProgram::attach(&pair.a.interface));
+    let _program = program.unwrap();
+    let (stop, open) = (AtomicBool::new(false), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| driven(&pair.b, folder.path(), &stop, &open));
+        while !open.load(Ordering::Acquire) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let times = ping(&pair.a, spin, samples);
+        stop.store(true, Ordering::Relaxed);
+        times
+    })
+}
+
 /// Returns p50 and p99 in ns.
 fn theirs(pair: &NetnsPair, peer: &Path, samples: usize) -> [u64; 2] {
     let [out, back] = [OUT, BACK].map(|address| format!("opc.eth://{address}"));
@@ -159,23 +206,31 @@ pub(crate) fn rows(quick: bool) -> Vec<Row> {
     let (rounds, samples) = if quick { (1, 1_000) } else { (5, 3_000) };
     let pair = NetnsPair::new();
     let peer = peer();
-    let (mut own, mut spun) = (Times::default(), Times::default());
+    let [mut own, mut spun, mut driven, mut driven_spun] = [(); 4].map(|()| Times::default());
     let mut other = [Times::default(), Times::default()];
     for _ in 0..rounds {
         own.0.extend(ours(&pair, "0 us", samples));
         spun.0.extend(ours(&pair, "500 us", samples));
+        driven.0.extend(by_driver(&pair, "0 us", samples));
+        driven_spun.0.extend(by_driver(&pair, "500 us", samples));
         let found = theirs(&pair, &peer, samples);
         for (times, ns) in other.iter_mut().zip(found) {
             times.0.push(ns);
         }
     }
     let mut rows = Vec::new();
-    for (times, how) in [(&mut own, ""), (&mut spun, ", receive-spin")] {
+    let all = [
+        (&mut own, "", 0.5),
+        (&mut spun, ", receive-spin", 0.5),
+        (&mut driven, ", by the driver", 0.1),
+        (&mut driven_spun, ", by the driver, receive-spin", 0.1),
+    ];
+    for (times, how, reach) in all {
         for (at, percent) in [50, 99].into_iter().enumerate() {
             let value = times.at_us(percent).unwrap_or(0.0);
             // The middle of the rounds.
             let theirs = other[at].at_us(50).unwrap_or(0.0);
-            let share = (percent == 50).then_some(0.5);
+            let share = (percent == 50).then_some(reach);
             rows.push(Row {
                 figure: format!("round trip with immediate answer{how}, p{percent}"),
                 value,

@@ -7,11 +7,19 @@ fn main() {
     let sources = PathBuf::from(env("CARGO_MANIFEST_DIR")).join("programs");
     println!("cargo::rerun-if-changed={}", sources.display());
     println!("cargo::rerun-if-env-changed=CLANG");
-    for name in ["agent", "receive", "powerlink", "strays", "switch"] {
+    for name in [
+        "agent",
+        "powerlink",
+        "pubsub",
+        "receive",
+        "strays",
+        "switch",
+    ] {
         compile(&sources, name, name, None);
     }
     // For drivers that tell a program the VLAN tags which they keep outside of frames.
     let asks = Some("-DRTW_ASKS_FOR_TAGS");
+    compile(&sources, "pubsub", "pubsub_tags", asks);
     compile(&sources, "receive", "receive_tags", asks);
 }
 

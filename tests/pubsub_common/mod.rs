@@ -181,6 +181,23 @@ impl Running {
         assert!(sent.unwrap().success());
     }
 
+    /// Stops it (SIGSTOP), and waits until all its threads stand still.
+    pub fn hang(&self) {
+        self.signal("STOP");
+        let tasks = format!("/proc/{}/task", self.child.id());
+        let state = |task: PathBuf| {
+            let text = fs::read_to_string(task.join("stat")).unwrap();
+            text.rsplit(") ").next().unwrap().chars().next()
+        };
+        let still = || {
+            let mut tasks = fs::read_dir(&tasks).unwrap();
+            tasks.all(|task| state(task.unwrap().path()) == Some('T'))
+        };
+        while !still() {
+            std::thread::yield_now();
+        }
+    }
+
     /// Ends it at once, without a chance to say anything.
     pub fn kill(mut self) {
         self.child.kill().unwrap();

@@ -27,6 +27,10 @@ pub const RECEIVE: Object = object!("receive.bpf.o");
 pub const RECEIVE_TAGS: Object = object!("receive_tags.bpf.o");
 /// The POWERLINK program: poll responses and the poll chain.
 pub const POWERLINK: Object = object!("powerlink.bpf.o");
+/// The PubSub program: answers to messages of a fixed layout.
+pub const PUBSUB: Object = object!("pubsub.bpf.o");
+/// The same for drivers that tell a program the VLAN tags which they keep outside of frames (Linux 6.8).
+pub const PUBSUB_TAGS: Object = object!("pubsub_tags.bpf.o");
 /// The socket filter that counts stray frames.
 pub const STRAYS: Object = object!("strays.bpf.o");
 /// The lab's switch: buffers, priorities, counts.

@@ -148,6 +148,67 @@ pub(crate) fn heading() -> Vec<String> {
         .to_vec()
 }
 
+/// Adds what the driver has answered.
+fn answers(text: &mut String, report: &PublishReport) {
+    let Some(own) = &report.answers else {
+        return;
+    };
+    text.push_str(&format!(
+        "\nanswers by the driver, {} mode{}: {} frames to the questions' addresses, {} missed\n",
+        own.mode,
+        if own.attached { "" } else { ", DETACHED" },
+        own.frames,
+        own.missed
+    ));
+    if let Some(why) = &own.why_generic {
+        text.push_str(&format!("  not native: {why}\n"));
+    }
+    let names = [
+        "group",
+        "answered",
+        "no answer yet",
+        "lease over",
+        "too soon",
+        "no room",
+        "torn",
+        "no question",
+        "of zeros",
+    ];
+    let mut rows = vec![names.map(str::to_owned).to_vec()];
+    for group in &report.groups {
+        let Some(counters) = group.answers else {
+            continue;
+        };
+        let mut row = vec![group.name.clone()];
+        let counts = [
+            counters.answered,
+            counters.unarmed,
+            counters.lapsed,
+            counters.too_soon,
+            counters.no_room,
+            counters.torn,
+            counters.others,
+            counters.ambiguous,
+        ];
+        row.extend(counts.map(|count| count.to_string()));
+        rows.push(row);
+    }
+    columns::table(text, 1, &rows);
+    for group in &own.questions {
+        for reader in &group.readers {
+            text.push_str(&format!(
+                "  question {} / {}, {}: {} taken, {} lost, {} timeouts\n",
+                group.name,
+                reader.name,
+                reader.state,
+                reader.counters.taken,
+                reader.counters.lost,
+                reader.counters.timeouts
+            ));
+        }
+    }
+}
+
 fn table(report: &PublishReport) -> String {
     let mut text = format!(
         "interface {}, path {}: {} instants, {} frames sent, {} refused by the queue\n\n",
@@ -180,6 +241,7 @@ fn table(report: &PublishReport) -> String {
         rows.push(row);
     }
     columns::table(&mut text, 2, &rows);
+    answers(&mut text, report);
     for group in &report.groups {
         if let Some(fault) = &group.last_fault {
             text.push_str(&format!("  {}: {fault}\n", group.name));

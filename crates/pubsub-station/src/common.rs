@@ -36,7 +36,7 @@ pub(crate) fn generate(
 ) {
     let up = cycle as i64;
     let number = match source {
-        FieldSource::Program => return,
+        FieldSource::Program | FieldSource::Question(_) => return,
         FieldSource::Text(text) => {
             values.set(field, FieldValue::Text(text));
             return;

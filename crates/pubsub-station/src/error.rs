@@ -105,6 +105,26 @@ pub enum StationError {
     /// A publisher cannot describe itself, or an announcement cannot be read.
     #[error(transparent)]
     Discovery(#[from] rtwire_pubsub::discovery::DiscoveryFault),
+    /// A group's messages cannot be answers.
+    #[error("group `{group}` answers `{}`: {why}", .questions.display())]
+    Answer {
+        /// The group.
+        group: String,
+        /// The project of the questions.
+        questions: PathBuf,
+        /// The reason.
+        why: String,
+    },
+    /// The driver cannot answer.
+    #[error(
+        "the driver of interface `{interface}` cannot answer: {why}; remove `answers` from the project, and answer with the library (docs/pubsub.md)"
+    )]
+    Driver {
+        /// The interface.
+        interface: String,
+        /// The reason.
+        why: String,
+    },
     /// No interface is named.
     #[error("no interface: write `interface` into [connection], or name it with --interface")]
     NoInterface,
@@ -136,6 +156,7 @@ impl StationError {
                 | Self::System(_)
                 | Self::Link(_)
                 | Self::NoncesInUse { .. }
+                | Self::Driver { .. }
         )
     }
 }

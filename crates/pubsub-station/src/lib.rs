@@ -4,6 +4,7 @@
 //!  project file (TOML), the same at both ends
 //!    ├─► PublisherStation ── run ──► sample (generators, memory-mapped image, program) ─► node ─► Sender
 //!    │     └── keeper: nonces on the disk, changes of the key file
+//!    │     └── answers: the driver sends the newest message upon each question (XDP)
 //!    └─► SubscriberStation ─ run ──► Receiver ─► node ─► NewestImage (any thread), counters, latency
 //! ```
 //!
@@ -71,8 +72,10 @@
 //! One thread serves all groups of a connection. Datagrams are IPv4. Keys come from a file; a security key service is not
 //! asked. A group that is a stream of a plan is an Ethernet stream; all groups of a file have one priority.
 
+mod answering;
 mod common;
 mod discovery;
+mod driver;
 mod error;
 pub mod exchange;
 mod keeper;
@@ -80,31 +83,35 @@ mod key_watch;
 mod keys;
 mod memory;
 mod nonces;
+mod outgoing;
 mod project;
 mod publisher;
 mod report;
 mod stamps;
 mod subscriber;
+mod watched;
 
 pub use discovery::discover;
+pub use driver::AnswerCounters;
 pub use error::StationError;
 pub use keys::KeyFile;
 pub use memory::{Stamp, ValueMemory};
 pub use nonces::NonceFile;
 pub use project::{
-    Connection, FieldSource, GroupEntry, PlanPlace, Project, RealTime, SecurityFiles, StreamEnd,
-    Transport,
+    AnswerEntry, Connection, FieldSource, GroupEntry, PlanPlace, Project, RealTime, SecurityFiles,
+    StreamEnd, Transport,
 };
 pub use publisher::{Limit, Point, PublishImage, PublisherStation, Sent};
 pub use report::{
-    FieldReport, PublishReport, ReaderGroupReport, ReaderReport, SubscribeReport, Times,
-    WriterGroupReport,
+    AnswersReport, FieldReport, PublishReport, ReaderGroupReport, ReaderReport, SubscribeReport,
+    Times, WriterGroupReport,
 };
 pub use rtwire_link::{TxStamp, TxStamps};
 pub use rtwire_pubsub as pubsub;
 pub use rtwire_pubsub::{FieldValue, Scalar, ScalarArray};
 pub use rtwire_wire::uadp;
-pub use subscriber::{Goes, NewestImage, SubscriberStation, Update};
+pub use subscriber::{Goes, SubscriberStation, Update};
+pub use watched::NewestImage;
 
 /// Returns the JSON Schema of a publisher's report, as it is committed in `schema/publish.schema.json`.
 #[must_use]

@@ -1,19 +1,22 @@
 //! A publisher on a real interface: sample, write, send, at each instant.
 
-use crate::StationError;
+use crate::answering::Answering;
 use crate::common::{become_real_time, find, generate, image_path, prefix, stamping};
 use crate::discovery::Answers;
 use crate::keeper::Keeper;
 use crate::memory::ValueMemory;
+use crate::outgoing::Out;
 use crate::project::{FieldSource, Project, RealTime, Transport};
 use crate::report::{Collector, PublishReport, Times, WriterGroupReport};
+use crate::watched::NewestImage;
+use crate::{AnswerCounters, StationError};
 use rtwire_link::{LinkError, Sender, SenderConfig, TxStamps};
 use rtwire_pubsub::publish::{PublisherNode, WriterGroup};
 use rtwire_pubsub::security::Sealer;
 use rtwire_pubsub::{FieldValue, Scalar, Values};
 use rtwire_sys::wait::{self, Waited};
 use rtwire_sys::{clock, interface};
-use rtwire_wire::{MacAddress, Outbox};
+use rtwire_wire::MacAddress;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -106,6 +109,8 @@ pub struct PublisherStation {
     lead_ns: u64,
     /// Messages that were published at once.
     at_once: u64,
+    /// The groups that the driver sends as answers.
+    answering: Option<Answering>,
     /// Answers probes beside the loop.
     _answers: Option<Answers>,
 }
@@ -130,56 +135,6 @@ impl Drop for Done<'_> {
     }
 }
 
-/// Sends what the node hands over, and takes the time.
-struct Out<'a> {
-    sender: &'a mut Sender,
-    launch: bool,
-    sent: u64,
-    refused: u64,
-    took_ns: u64,
-    frame: Option<u64>,
-    /// The last frame: before and behind the call.
-    began_ns: u64,
-    ended_ns: u64,
-    error: Option<LinkError>,
-}
-
-impl<'a> Out<'a> {
-    const fn new(sender: &'a mut Sender, launch: bool) -> Self {
-        Self {
-            sender,
-            launch,
-            sent: 0,
-            refused: 0,
-            took_ns: 0,
-            frame: None,
-            began_ns: 0,
-            ended_ns: 0,
-            error: None,
-        }
-    }
-}
-
-impl Outbox for Out<'_> {
-    fn send(&mut self, frame: &[u8], launch_ns: Option<u64>) {
-        self.began_ns = wait::now_ns();
-        let result = match launch_ns.filter(|_| self.launch) {
-            Some(launch_ns) => self.sender.send_at(frame, launch_ns),
-            None => self.sender.send(frame),
-        };
-        self.ended_ns = wait::now_ns();
-        self.took_ns += self.ended_ns.saturating_sub(self.began_ns);
-        match result {
-            Ok(frame) => {
-                self.sent += 1;
-                self.frame = Some(frame);
-            }
-            Err(LinkError::QueueFull | LinkError::LaunchRefused { .. }) => self.refused += 1,
-            Err(error) => self.error = Some(error),
-        }
-    }
-}
-
 impl PublisherStation {
     /// Opens the publisher of a project on `interface`, or on the project's own.
     ///
@@ -188,7 +143,8 @@ impl PublisherStation {
     pub fn open(project: &Project, interface: Option<&str>) -> Result<Self, StationError> {
         let name = interface.or(project.connection.interface.as_deref());
         let name = name.ok_or(StationError::NoInterface)?;
-        let own_mac = interface::by_name(name)?.mac;
+        let own = interface::by_name(name)?;
+        let answering = Answering::open(project, &own)?;
         let real_time = project.real_time;
         let mut config = SenderConfig::new(name);
         config.path = real_time.path;
@@ -229,14 +185,19 @@ impl PublisherStation {
                         data_set: set,
                         field,
                     };
-                    if *source != FieldSource::Program {
+                    if !matches!(source, FieldSource::Program | FieldSource::Question(_)) {
                         sources.push((point, source.clone()));
                     }
                 }
             }
+            // The driver writes the header of an answer.
+            let prefix = match entry.answer {
+                Some(_) => Vec::new(),
+                None => prefix(&entry.transport, MacAddress(own.mac)),
+            };
             groups.push(WriterGroup::new(
                 entry.group.clone(),
-                &prefix(&entry.transport, MacAddress(own_mac)),
+                &prefix,
                 sealer,
                 utc_behind_ns,
             )?);
@@ -255,6 +216,7 @@ impl PublisherStation {
             interface: name.to_owned(),
             lead_ns,
             at_once: 0,
+            answering,
             _answers: Answers::start(project, name)?,
         })
     }
@@ -305,12 +267,17 @@ impl PublisherStation {
             self.begin();
         }
         let now_ns = wait::now_ns();
+        if let Some(answering) = &mut self.answering {
+            answering.look(now_ns);
+        }
         if !self.sources.is_empty() || !self.images.is_empty() {
             self.sample(self.at_once, now_ns, now_ns, &mut |_| {});
         }
         self.at_once += 1;
         let mut out = Out::new(&mut self.sender, false);
-        self.node.publish_now(now_ns, &mut out);
+        let answering = self.answering.as_ref();
+        self.node
+            .publish_now(now_ns, &mut |made| out.take(made, answering));
         let sent = Sent {
             frames: out.sent,
             refused: out.refused,
@@ -327,7 +294,8 @@ impl PublisherStation {
         Ok(sent)
     }
 
-    /// Takes the values of each data set from a memory-mapped file `GROUP.DATASET.image` in `folder`.
+    /// Takes the values of each data set from a memory-mapped file `GROUP.DATASET.image` in `folder`. Puts those of questions that the
+    /// driver answers into files there, too.
     ///
     /// # Errors
     /// A file cannot be mapped.
@@ -346,6 +314,10 @@ impl PublisherStation {
                     updates: 0,
                 });
             }
+        }
+        if let Some(answering) = &mut self.answering {
+            let groups = self.node.groups().iter().map(WriterGroup::config);
+            answering.map_images(folder, groups)?;
         }
         Ok(())
     }
@@ -446,10 +418,15 @@ impl PublisherStation {
                 Waited::SetBack => continue,
             }
             let woke = wait::now_ns();
+            if let Some(answering) = &mut self.answering {
+                answering.look(woke);
+            }
             self.sample(cycle, due_ns, woke, sample);
             let sampled = wait::now_ns();
             let mut out = Out::new(&mut self.sender, self.lead_ns > 0);
-            self.node.publish(woke + self.lead_ns, &mut out);
+            let answering = self.answering.as_ref();
+            self.node
+                .publish(woke + self.lead_ns, &mut |made| out.take(made, answering));
             let sent = wait::now_ns();
             late.record(woke.saturating_sub(wake_ns));
             sampling.record(sampled.saturating_sub(woke));
@@ -465,6 +442,10 @@ impl PublisherStation {
             }
             cycle += 1;
         }
+        if let Some(answering) = &mut self.answering {
+            answering.end();
+            answering.look(wait::now_ns());
+        }
         Ok(PublishReport {
             interface: self.interface.clone(),
             path: self.real_time.path.name().to_owned(),
@@ -476,14 +457,50 @@ impl PublisherStation {
             encode: encode.times(),
             send: send.times(),
             interval_deviation: Times::default(),
-            groups: self.node.groups().iter().map(group_report).collect(),
+            groups: self.group_reports(),
+            answers: self.answering.as_ref().map(Answering::report),
         })
     }
 
     /// Moves all groups to their first instants from now on.
     fn begin(&mut self) {
-        self.node
-            .begin_at(wait::now_ns() + SETTLE_NS + self.lead_ns);
+        let now_ns = wait::now_ns();
+        self.node.begin_at(now_ns + SETTLE_NS + self.lead_ns);
+        if let Some(answering) = &mut self.answering {
+            answering.begin(now_ns);
+        }
+    }
+
+    fn group_reports(&self) -> Vec<WriterGroupReport> {
+        let groups = self.node.groups().iter().enumerate();
+        let answering = self.answering.as_ref();
+        let answers = |place| answering.and_then(|answering| answering.counters(place));
+        groups
+            .map(|(place, group)| group_report(group, answers(place)))
+            .collect()
+    }
+
+    /// Returns the newest values of a question that the driver answers, for any thread. They are read at each instant, and by
+    /// [`publish_now`](Self::publish_now).
+    ///
+    /// # Errors
+    /// There is none of these names; the message lists those that there are.
+    pub fn question(&self, group: &str, data_set: &str) -> Result<NewestImage, StationError> {
+        let answering = self.answering.as_ref();
+        let answering = answering.ok_or_else(|| StationError::NoSuch {
+            what: "question",
+            name: group.to_owned(),
+            there: "none: no group has `answers`".to_owned(),
+        })?;
+        answering.image(group, data_set)
+    }
+
+    /// Returns what the driver has made of the questions of a writer group; `None` where there is no such group, or it is no answer.
+    #[must_use]
+    pub fn answers(&self, group: &str) -> Option<AnswerCounters> {
+        let mut groups = self.node.groups().iter();
+        let place = groups.position(|one| one.config().name == group)?;
+        self.answering.as_ref()?.counters(place)
     }
 
     /// Begins anew where the clock was set back: an instant is farther away then than its group's interval.
@@ -536,12 +553,13 @@ impl PublisherStation {
     }
 }
 
-fn group_report(group: &WriterGroup) -> WriterGroupReport {
+fn group_report(group: &WriterGroup, answers: Option<AnswerCounters>) -> WriterGroupReport {
     WriterGroupReport {
         name: group.config().name.clone(),
         id: group.config().id,
         state: group.state().name().to_owned(),
         counters: group.counters(),
         last_fault: group.last_fault().map(|fault| fault.to_string()),
+        answers,
     }
 }

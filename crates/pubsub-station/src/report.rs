@@ -1,5 +1,6 @@
 //! The reports of a publisher and a subscriber, as tables and JSON show them.
 
+use crate::AnswerCounters;
 use hdrhistogram::Histogram;
 use rtwire_pubsub::publish::WriterCounters;
 use rtwire_pubsub::subscribe::{ReaderCounters, ReaderGroupCounters};
@@ -79,6 +80,25 @@ pub struct PublishReport {
     pub interval_deviation: Times,
     /// The groups.
     pub groups: Vec<WriterGroupReport>,
+    /// The answers by the driver; none where no group is one.
+    pub answers: Option<AnswersReport>,
+}
+
+/// The report of the driver that answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct AnswersReport {
+    /// The mode of its program: native or generic.
+    pub mode: String,
+    /// The reason why it is not native, where that was tried.
+    pub why_generic: Option<String>,
+    /// False where somebody has detached the program: no questions are answered.
+    pub attached: bool,
+    /// Frames to the questions' addresses that were read.
+    pub frames: u64,
+    /// Frames that were not: overwritten before they were read, or too long.
+    pub missed: u64,
+    /// The groups of the questions.
+    pub questions: Vec<ReaderGroupReport>,
 }
 
 /// The report of a writer group.
@@ -95,6 +115,8 @@ pub struct WriterGroupReport {
     pub counters: WriterCounters,
     /// The reason of the last of them.
     pub last_fault: Option<String>,
+    /// The questions of a group that the driver sends as an answer. Its `messages` were prepared, and not sent by the station.
+    pub answers: Option<AnswerCounters>,
 }
 
 /// The report of a subscriber.

@@ -1,15 +1,15 @@
 //! A subscriber on a real interface: frames in, newest values out.
 
-use crate::common::{become_real_time, find, image_path};
+use crate::common::become_real_time;
 use crate::key_watch::{self, KeyWatch, NewKeys};
-use crate::memory::{Stamp, ValueMemory};
-use crate::project::{FieldSource, Project, RealTime, Transport};
-use crate::report::{Collector, FieldReport, ReaderGroupReport, ReaderReport, SubscribeReport};
+use crate::project::{Project, RealTime, Transport};
+use crate::report::SubscribeReport;
+use crate::watched::{self, NewestImage, Watched};
 use crate::{KeyFile, StationError};
 use rtwire_link::{Receiver, ReceiverConfig, WakeUp};
+use rtwire_pubsub::Group;
 use rtwire_pubsub::security::Opener;
 use rtwire_pubsub::subscribe::{Reader, ReaderGroup, SubscriberNode};
-use rtwire_pubsub::{FieldValue, Group, Scalar, Values};
 use rtwire_sys::filter::{Filter, Instruction, Test};
 use rtwire_sys::interface;
 use rtwire_sys::packet::PacketSocket;
@@ -23,21 +23,6 @@ use std::time::Duration;
 const LOOK_NS: u64 = 50_000_000;
 /// Frames that may wait in the kernel.
 const QUEUE: usize = 1024;
-
-/// One reader's place in the node, and what is measured of it.
-#[derive(Debug)]
-struct Watched {
-    group: usize,
-    reader: usize,
-    interval_ns: u64,
-    /// The field with the publisher's time.
-    time_field: Option<usize>,
-    memory: ValueMemory,
-    taken: u64,
-    last_ns: Option<(u64, u16)>,
-    deviation: Collector,
-    latency: Collector,
-}
 
 /// The destination of a group's frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,36 +57,6 @@ pub struct SubscriberStation {
     begun: bool,
     /// The next look at new keys, ns of CLOCK_MONOTONIC.
     look_ns: u64,
-}
-
-/// The newest values of one data set, readable from any thread without a system call.
-#[derive(Clone, Debug)]
-pub struct NewestImage {
-    memory: ValueMemory,
-    values: Values,
-    words: Vec<u64>,
-}
-
-impl NewestImage {
-    /// Reads the newest values into this image. Returns their time and number; `None` before the first.
-    pub fn newest(&mut self) -> Option<Stamp> {
-        let stamp = self.memory.read(&mut self.words)?;
-        self.values.take_image(&self.words);
-        Some(stamp)
-    }
-
-    /// The values that [`newest`](Self::newest) has read, in the order of the fields. A text or an array has the number of its bytes or
-    /// elements here, and its value in [`value`](Self::value).
-    #[must_use]
-    pub fn values(&self) -> &[Scalar] {
-        self.values.words()
-    }
-
-    /// Returns a field's value that [`newest`](Self::newest) has read: also a text, bytes or an array; `None` where there is no such field.
-    #[must_use]
-    pub fn value(&self, field: usize) -> Option<FieldValue<'_>> {
-        self.values.get(field)
-    }
 }
 
 /// The wish of a program about the run.
@@ -220,19 +175,7 @@ impl SubscriberStation {
                 });
             }
             for (reader, set) in entry.group.data_sets.iter().enumerate() {
-                let sources = entry.sources.get(reader);
-                watched.push(Watched {
-                    group: at,
-                    reader,
-                    interval_ns: entry.group.interval_ns,
-                    time_field: sources
-                        .and_then(|all| all.iter().position(|one| *one == FieldSource::Time)),
-                    memory: ValueMemory::own(Values::new(&set.fields).image_words()),
-                    taken: 0,
-                    last_ns: None,
-                    deviation: Collector::new(),
-                    latency: Collector::new(),
-                });
+                watched.push(Watched::new((at, reader), entry, set));
             }
             groups.push(ReaderGroup::new(entry.group.clone(), opener)?);
         }
@@ -257,14 +200,7 @@ impl SubscriberStation {
     /// # Errors
     /// A file cannot be mapped.
     pub fn map_images(&mut self, folder: &Path) -> Result<(), StationError> {
-        for watched in &mut self.watched {
-            let group = &self.node.groups()[watched.group];
-            let set = group.readers()[watched.reader].data_set();
-            let path = image_path(folder, &group.config().name, &set.name);
-            watched.memory = ValueMemory::file(&path, Values::new(&set.fields).image_words())
-                .map_err(|source| StationError::Image { path, source })?;
-        }
-        Ok(())
+        watched::map_images(&self.node, &mut self.watched, folder)
     }
 
     /// Returns the newest values of a data set, for any thread.
@@ -272,25 +208,7 @@ impl SubscriberStation {
     /// # Errors
     /// There is none of these names; the message lists those that there are.
     pub fn image(&self, group: &str, data_set: &str) -> Result<NewestImage, StationError> {
-        let groups = self.node.groups();
-        let at = find(
-            "writer group",
-            group,
-            groups.iter().map(|group| &group.config().name[..]),
-        )?;
-        let readers = groups[at].readers();
-        let names = readers.iter().map(|reader| &reader.data_set().name[..]);
-        let reader = find("data set", data_set, names)?;
-        let watched = self
-            .watched
-            .iter()
-            .find(|one| (one.group, one.reader) == (at, reader));
-        let values = Values::new(&readers[reader].data_set().fields);
-        Ok(NewestImage {
-            memory: watched.ok_or(StationError::Ended)?.memory.clone(),
-            words: vec![0; values.image_words()],
-            values,
-        })
+        watched::image(&self.node, &self.watched, group, data_set)
     }
 
     /// Receives until `stop` is set or `duration` is over, on the calling thread, which becomes real-time as the project
@@ -465,12 +383,7 @@ impl SubscriberStation {
     /// The kernel does not tell how many frames it lost.
     pub fn report(&mut self) -> Result<SubscribeReport, StationError> {
         let dropped = self.receiver.dropped()?;
-        let mut groups: Vec<ReaderGroupReport> =
-            self.node.groups().iter().map(group_report).collect();
-        for watched in &self.watched {
-            let reader = &self.node.groups()[watched.group].readers()[watched.reader];
-            groups[watched.group].readers.push(watched.report(reader));
-        }
+        let groups = watched::reports(&self.node, &self.watched);
         Ok(SubscribeReport {
             interface: self.interface.clone(),
             frames: self.frames,
@@ -478,78 +391,5 @@ impl SubscriberStation {
             dropped,
             groups,
         })
-    }
-}
-
-impl Watched {
-    /// Notes a message that the reader has taken since the last call.
-    fn note(&mut self, node: &SubscriberNode, taken: &mut impl FnMut(Update<'_>) -> Goes) -> Goes {
-        let Some(group) = node.groups().get(self.group) else {
-            return Goes::On;
-        };
-        let Some(reader) = group.readers().get(self.reader) else {
-            return Goes::On;
-        };
-        let count = reader.counters().taken;
-        let Some(all) = reader.all().filter(|_| count != self.taken) else {
-            return Goes::On;
-        };
-        self.taken = count;
-        let arrived = reader.arrived_ns();
-        self.memory.write(arrived, all.image());
-        let words = all.words();
-        if let Some(value) = self.time_field.and_then(|field| words.get(field)) {
-            // Up to the moment at which the values can be read.
-            let late = wait::now_ns().checked_sub(value.number() as u64);
-            if let Some(late) = late {
-                self.latency.record(late);
-            }
-        }
-        if let Some((last, number)) = self.last_ns {
-            if reader.number() == number.wrapping_add(1) {
-                let took = arrived.saturating_sub(last);
-                self.deviation.record(took.abs_diff(self.interval_ns));
-            }
-        }
-        self.last_ns = Some((arrived, reader.number()));
-        taken(Update {
-            group: group.config(),
-            reader,
-        })
-    }
-
-    fn report(&self, reader: &Reader) -> ReaderReport {
-        let set = reader.data_set();
-        let values = reader.all();
-        let value = |field| values.and_then(|values| values.get(field));
-        ReaderReport {
-            name: set.name.clone(),
-            writer: set.writer,
-            state: reader.state().name().to_owned(),
-            counters: reader.counters(),
-            interval_deviation: self.deviation.times(),
-            latency: self.latency.times(),
-            values: set
-                .fields
-                .iter()
-                .enumerate()
-                .filter_map(|(at, field)| {
-                    Some(FieldReport {
-                        name: field.name.clone(),
-                        value: value(at)?.to_string(),
-                    })
-                })
-                .collect(),
-        }
-    }
-}
-
-fn group_report(group: &ReaderGroup) -> ReaderGroupReport {
-    ReaderGroupReport {
-        name: group.config().name.clone(),
-        id: group.config().id,
-        state: group.state().name().to_owned(),
-        counters: group.counters(),
-        readers: Vec::new(),
     }
 }

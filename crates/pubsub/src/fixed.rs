@@ -30,7 +30,8 @@ pub(crate) fn header<'a>(group: &'a Group, sequence: u16, writers: &'a [u16]) ->
 
 /// Returns the layout of a group's messages; `None` for the dynamic profile, and where they have more fields than a layout has
 /// room for. It is large, so it has a place of its own.
-pub(crate) fn layout(group: &Group) -> Option<Box<FixedLayout>> {
+#[must_use]
+pub fn layout(group: &Group) -> Option<Box<FixedLayout>> {
     let set = group.data_sets.first()?;
     if group.profile != Profile::Fixed {
         return None;

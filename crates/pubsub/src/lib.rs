@@ -87,6 +87,7 @@ pub use config::{
 };
 pub use extent::{Extent, ExtentFault, MOST_FIELD_BYTES, is_bytes};
 pub use field::{Scalar, scalar_bytes};
+pub use fixed::layout as fixed_layout;
 pub use sequence::{Order, Sequence};
 pub use state::{Component, State};
 pub use values::{FieldValue, ScalarArray, Values};

@@ -36,6 +36,12 @@ pub(super) fn record(name: &str) -> Result<Record, StationError> {
 pub fn export(project: &Project, body: Body) -> Result<Vec<u8>, StationError> {
     let mut destinations: Vec<Transport> = Vec::new();
     for entry in &project.groups {
+        if entry.answer.is_some() {
+            return Err(StationError::NotCarried {
+                what: format!("`answers` of group `{}`", entry.group.name),
+                why: "the standard's file has no answers by a driver".to_owned(),
+            });
+        }
         if !destinations.contains(&entry.transport) {
             destinations.push(entry.transport);
         }

@@ -66,7 +66,7 @@ pub(super) fn meta_data(
     for (at, field) in set.fields.iter().enumerate() {
         let mut properties = Properties::default();
         match sources.get(at) {
-            None | Some(FieldSource::Program) => {}
+            None | Some(FieldSource::Program | FieldSource::Question(_)) => {}
             Some(FieldSource::Constant(value)) => properties.add("value", value.value()),
             Some(FieldSource::Text(text)) => properties.add("value", word(text)),
             Some(FieldSource::Bytes(bytes) | FieldSource::Elements(bytes)) => {

@@ -587,5 +587,6 @@ fn entry(
         pcp,
         security,
         sources,
+        answer: None,
     }
 }

@@ -208,7 +208,8 @@ fn group(out: &mut Lines, entry: &GroupEntry, folder: &Path) {
                     out.key("value", format!("\"{value}\""));
                 }
                 FieldSource::Elements(octets) => out.key("value", list(field.kind, octets)),
-                FieldSource::Program => {}
+                // A configuration file has no answers.
+                FieldSource::Program | FieldSource::Question(_) => {}
                 FieldSource::Constant(value) => out.key("value", scalar(*value)),
                 FieldSource::Counter => out.key("value", "\"counter\""),
                 FieldSource::NegativeCounter => out.key("value", "\"negative-counter\""),

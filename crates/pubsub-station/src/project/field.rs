@@ -27,6 +27,8 @@ pub enum FieldSource {
     Time,
     /// One period of a sine in 256 cycles, from -100 to 100.
     Sine,
+    /// The field of this name in the question: the driver copies it into the answer.
+    Question(String),
 }
 
 pub(super) fn field(
@@ -166,9 +168,21 @@ fn hexadecimal(text: &str) -> Option<Vec<u8>> {
 }
 
 fn source(keys: &mut Keys<'_, '_, '_>, kind: Option<BuiltIn>, extent: Extent) -> FieldSource {
+    let copied = keys.text("copy");
     let Some(value) = keys.get("value") else {
-        return FieldSource::Program;
+        let Some((name, span)) = copied else {
+            return FieldSource::Program;
+        };
+        if extent != Extent::Scalar {
+            let message = "`copy` is for scalars".to_owned();
+            keys.findings.at(&span, message, None);
+        }
+        return FieldSource::Question(name.to_owned());
     };
+    if let Some((_, span)) = copied {
+        let message = "a field has `value` or `copy`".to_owned();
+        keys.findings.at(&span, message, None);
+    }
     let kind = kind.unwrap_or(BuiltIn::UInt64);
     let word = match value.get_ref() {
         DeValue::String(text) => Some(&**text),

@@ -1,5 +1,6 @@
 //! The tables `[[writer-group]]`, their data sets and fields.
 
+use super::answer::{self, AnswerEntry};
 use super::connection::{Read, Transport};
 use super::field::{FieldSource, field};
 use super::stream::Streams;
@@ -34,6 +35,8 @@ pub struct GroupEntry {
     pub security: Option<SecurityFiles>,
     /// The sources of the fields' values, for each data set.
     pub sources: Vec<Vec<FieldSource>>,
+    /// The questions that the driver answers with this group's messages; `None`: they leave at their instants.
+    pub answer: Option<AnswerEntry>,
 }
 
 /// The files that message security needs.
@@ -191,6 +194,7 @@ fn read(
     let key_file = keys.text("key-file").map(|(file, _)| relative(file));
     let nonce_file = keys.text("nonce-file").map(|(file, _)| relative(file));
     let accept = keys.flag("accept-repeated-nonces").unwrap_or(false);
+    let answer = answer::read(&mut keys, path);
     for key in ["id", "interval", "data-set"] {
         // A stream has its interval.
         let planned = key == "interval" && table.contains_key("stream");
@@ -289,7 +293,7 @@ fn read(
             findings.at(place, message, Some(help));
         }
     }
-    Some(GroupEntry {
+    let mut entry = GroupEntry {
         // Without an address nothing is opened: that is a fault of [connection], named there.
         transport: transport.unwrap_or(Transport::Ethernet {
             address: MacAddress([0; 6]),
@@ -306,7 +310,10 @@ fn read(
             }),
         group,
         sources,
-    })
+        answer: None,
+    };
+    entry.answer = answer.of(&entry, &span, findings);
+    Some(entry)
 }
 
 fn data_set(

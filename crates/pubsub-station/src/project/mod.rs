@@ -1,10 +1,12 @@
 //! The project file: one connection and its groups, the same file for the publisher and its subscribers.
 
+mod answer;
 mod connection;
 mod field;
 mod group;
 mod stream;
 
+pub use answer::AnswerEntry;
 pub use connection::{Connection, RealTime, Transport};
 pub use field::FieldSource;
 pub(crate) use group::usual_timeout_ns;

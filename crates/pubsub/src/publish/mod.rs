@@ -10,6 +10,17 @@ use crate::security::Sealer;
 use crate::state::{Component, State};
 use rtwire_wire::{Node, Outbox};
 
+/// A frame that a group has made.
+#[derive(Clone, Copy, Debug)]
+pub struct Made<'a> {
+    /// The place of its group.
+    pub group: usize,
+    /// The frame.
+    pub frame: &'a [u8],
+    /// Its launch time, ns; `None`: at once.
+    pub launch_ns: Option<u64>,
+}
+
 /// A connection that publishes: its groups, each on its own grid of instants.
 #[derive(Debug)]
 pub struct PublisherNode {
@@ -71,25 +82,33 @@ impl PublisherNode {
             .for_each(|group| group.begin_at(now_ns));
     }
 
-    /// Sends the messages of all groups that are due at `now_ns`.
-    pub fn publish(&mut self, now_ns: u64, outbox: &mut dyn Outbox) {
-        for group in &mut self.groups {
+    /// Makes the messages of all groups that are due at `now_ns`.
+    pub fn publish(&mut self, now_ns: u64, send: &mut dyn FnMut(Made<'_>)) {
+        for (place, group) in self.groups.iter_mut().enumerate() {
             let due_ns = group.due_ns();
             if due_ns > now_ns {
                 continue;
             }
-            let launch = self.launch.then_some(due_ns);
+            let launch_ns = self.launch.then_some(due_ns);
             group.publish(now_ns, &mut self.sealers, &mut |frame| {
-                outbox.send(frame, launch)
+                send(Made {
+                    group: place,
+                    frame,
+                    launch_ns,
+                });
             });
         }
     }
 
-    /// Sends a message of each group at once, between its instants. Their grids stay as they are.
-    pub fn publish_now(&mut self, now_ns: u64, outbox: &mut dyn Outbox) {
-        for group in &mut self.groups {
+    /// Makes a message of each group at once, between its instants. Their grids stay as they are.
+    pub fn publish_now(&mut self, now_ns: u64, send: &mut dyn FnMut(Made<'_>)) {
+        for (place, group) in self.groups.iter_mut().enumerate() {
             group.publish_now(now_ns, &mut self.sealers, &mut |frame| {
-                outbox.send(frame, None)
+                send(Made {
+                    group: place,
+                    frame,
+                    launch_ns: None,
+                });
             });
         }
     }
@@ -109,7 +128,7 @@ impl Node for PublisherNode {
     fn frame(&mut self, _now_ns: u64, _frame: &[u8], _outbox: &mut dyn Outbox) {}
 
     fn moment(&mut self, now_ns: u64, outbox: &mut dyn Outbox) {
-        self.publish(now_ns, outbox);
+        self.publish(now_ns, &mut |made| outbox.send(made.frame, made.launch_ns));
     }
 
     fn wake_at_ns(&self) -> Option<u64> {

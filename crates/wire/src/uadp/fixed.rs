@@ -350,6 +350,33 @@ impl FixedLayout {
         })
     }
 
+    /// Returns the octets that no message of this layout may differ in: their offsets and values, in order.
+    pub fn compared(&self) -> impl Iterator<Item = (usize, u8)> + '_ {
+        let windows = self.windows.get(..self.window_count).unwrap_or_default();
+        windows.iter().flat_map(|window| {
+            let at = usize::from(window.at);
+            let octets = window
+                .mask
+                .to_le_bytes()
+                .into_iter()
+                .zip(window.value.to_le_bytes());
+            let octets = octets.enumerate().filter(|(_, (mask, _))| *mask != 0);
+            octets.map(move |(octet, (_, value))| (at + octet, value))
+        })
+    }
+
+    /// Returns the offset of the group's sequence number, where the layout has one.
+    #[must_use]
+    pub fn sequence_at(&self) -> Option<usize> {
+        self.sequence.map(usize::from)
+    }
+
+    /// Returns the offset of a data set's sequence number, where it has one.
+    #[must_use]
+    pub fn data_set_sequence_at(&self, data_set: usize) -> Option<usize> {
+        self.data_set(data_set)?.sequence.map(usize::from)
+    }
+
     fn data_set(&self, data_set: usize) -> Option<&DataSetPlace> {
         self.data_sets
             .get(..self.data_set_count)
