@@ -1,4 +1,4 @@
-//! Reads the frames that a kernel program has put into its ring: the same records for POWERLINK and PubSub (`crates/bpf/programs`).
+//! Reads the frames that a kernel program has put into its ring. All programs that have one use the same records (`crates/bpf/programs`).
 //!
 //! Any number of readers may look at one ring, each at its own place. The program never waits for them: a reader counts what was
 //! overwritten before it came to it.
