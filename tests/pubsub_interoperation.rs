@@ -6,6 +6,7 @@
 mod pubsub_common;
 
 use pubsub_common::*;
+use rtwire_link::program::ReceiveProgram;
 use rtwire_testkit::{NetnsPair, Side, ip, require};
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
@@ -232,6 +233,65 @@ fn we_read_what_the_other_stack_publishes() {
             count(&report["groups"][0], "refused"),
             0,
             "{what}: {report}"
+        );
+    }
+}
+
+#[test]
+fn the_other_stack_reads_what_our_driver_answers() {
+    require!(root, program "ip", program "cmake");
+    let (pair, folder) = world();
+    // A veth takes what its peer's driver sends only if it has a program itself.
+    let _program = pair
+        .a
+        .run(|| ReceiveProgram::attach(&pair.a.interface).unwrap());
+    let group = "interval = \"5 ms\"\n";
+    for (transport, url) in [
+        (ETHERNET, "opc.eth://01-00-5E-7F-00-02"),
+        (TAGGED, "opc.eth://01-00-5E-7F-00-02:8.3"),
+    ] {
+        let asked = folder.write("out.toml", &project(transport, group, ""));
+        let answers = format!("{group}answers = \"out.toml\"\nanswers-lease = \"10 s\"\n");
+        let back = project(transport, &answers, "")
+            .replace("00-01\"", "00-02\"")
+            .replace("\"Int32\"\nvalue = \"counter\"", "\"Int32\"\ncopy = \"up\"")
+            .replace(
+                "\"Int64\"\nvalue = \"negative-counter\"",
+                "\"Int64\"\ncopy = \"down\"",
+            );
+        let back = folder.write("back.toml", &back);
+        let station = start(&pair.b, "publish", &back, &["--json"]);
+        let mut subscriber = Peer::start(&pair.a, "subscribe", url, "fixed", "none");
+        for _ in 0..2 {
+            while subscriber.next(&["state"]).1 != "4" {}
+        }
+        let asking = start(&pair.a, "publish", &asked, &["--json"]);
+        let mut last = None;
+        for _ in 0..MESSAGES {
+            let [up, down, same] = ["up", "down", "same"].map(|name| {
+                let (found, value) = subscriber.next(&["up", "down", "same"]);
+                assert_eq!(found, name, "{url}");
+                value
+            });
+            let up: i64 = up.parse().unwrap();
+            assert_eq!((down, &same[..]), ((-up).to_string(), "2.5"), "{url}");
+            assert!(last.is_none_or(|last| up > last), "{url}: {up}");
+            last = Some(up);
+        }
+        let (_, sent) = asking.stop();
+        let (code, report) = station.stop();
+        assert_eq!(code, Some(0), "{url}: {report}");
+        // Each question has its fate, and nothing else was there.
+        let counters = &report["groups"][0]["answers"];
+        let fates = ["answered", "too_soon", "unarmed"].map(|fate| count(counters, fate));
+        let fates: u64 = fates.iter().sum();
+        assert_eq!(fates, count(&sent, "frames"), "{url}: {report} {sent}");
+        assert_eq!(count(counters, "others"), 0, "{url}: {report}");
+        let reader = &report["answers"]["questions"][0]["readers"][0];
+        assert_eq!(
+            count(reader, "taken"),
+            count(&sent, "frames"),
+            "{url}: {report}"
         );
     }
 }

@@ -3,6 +3,8 @@
 //!
 //! Both ends are SCHED_FIFO threads, in two namespaces at the ends of a virtual cable, one on each of the first two cores. Where the
 //! driver answers, the answering program only renews its answer.
+//!
+//! Between two messages an asker sleeps, so the next one finds cold caches. An asker that stays awake shows what the answer itself takes.
 
 use super::peers::{Ends, Times, peer, spawn};
 use rtwire_link::program::ReceiveProgram;
@@ -89,7 +91,7 @@ fn pong(side: &Side, spin: &str, stop: &AtomicBool, open: &AtomicBool) {
 }
 
 /// Returns the times of `samples` round trips.
-fn ping(side: &Side, spin: &str, samples: usize) -> Vec<u64> {
+fn ping(side: &Side, spin: &str, awake: bool, samples: usize) -> Vec<u64> {
     side.run(|| {
         let mut end = End::open(side, OUT, BACK, 0, spin);
         end.subscriber.become_real_time().unwrap();
@@ -108,6 +110,9 @@ fn ping(side: &Side, spin: &str, samples: usize) -> Vec<u64> {
             if back {
                 times.push(begun.elapsed().as_nanos() as u64);
             }
+            while awake && begun.elapsed() < Duration::from_millis(1) {
+                std::hint::spin_loop();
+            }
             std::thread::sleep(Duration::from_millis(1).saturating_sub(begun.elapsed()));
         }
         times.split_off(100)
@@ -121,7 +126,7 @@ fn ours(pair: &NetnsPair, spin: &str, samples: usize) -> Vec<u64> {
         while !open.load(Ordering::Acquire) {
             std::thread::sleep(Duration::from_millis(5));
         }
-        let times = ping(&pair.a, spin, samples);
+        let times = ping(&pair.a, spin, false, samples);
         stop.store(true, Ordering::Relaxed);
         times
     })
@@ -151,7 +156,7 @@ fn driven(side: &Side, folder: &Path, stop: &AtomicBool, open: &AtomicBool) {
 }
 
 /// Returns the times of `samples` round trips that the driver answers.
-fn by_driver(pair: &NetnsPair, spin: &str, samples: usize) -> Vec<u64> {
+fn by_driver(pair: &NetnsPair, awake: bool, samples: usize) -> Vec<u64> {
     let folder = tempfile::tempdir().unwrap();
     // A veth takes what its peer's driver sends only if it has a program itself.
     let program = pair.a.run(|| ReceiveProgram::attach(&pair.a.interface));
@@ -162,14 +167,14 @@ fn by_driver(pair: &NetnsPair, spin: &str, samples: usize) -> Vec<u64> {
         while !open.load(Ordering::Acquire) {
             std::thread::sleep(Duration::from_millis(5));
         }
-        let times = ping(&pair.a, spin, samples);
+        let times = ping(&pair.a, "500 us", awake, samples);
         stop.store(true, Ordering::Relaxed);
         times
     })
 }
 
 /// Returns p50 and p99 in ns.
-fn theirs(pair: &NetnsPair, peer: &Path, samples: usize) -> [u64; 2] {
+fn theirs(pair: &NetnsPair, peer: &Path, role: &str, samples: usize) -> [u64; 2] {
     let [out, back] = [OUT, BACK].map(|address| format!("opc.eth://{address}"));
     let count = samples.to_string();
     let start = |side: &Side, cpu: &str, words: [&str; 7]| {
@@ -191,7 +196,7 @@ fn theirs(pair: &NetnsPair, peer: &Path, samples: usize) -> [u64; 2] {
     let mut ping = Ends(start(
         &pair.a,
         "0",
-        ["ping", &out, a, "fixed", "none", &count, &back],
+        [role, &out, a, "fixed", "none", &count, &back],
     ));
     let lines = BufReader::new(ping.0.stdout.take().unwrap()).lines();
     let found = lines.map_while(Result::ok).find_map(|line| {
@@ -206,26 +211,37 @@ pub(crate) fn rows(quick: bool) -> Vec<Row> {
     let (rounds, samples) = if quick { (1, 1_000) } else { (5, 3_000) };
     let pair = NetnsPair::new();
     let peer = peer();
-    let [mut own, mut spun, mut driven, mut driven_spun] = [(); 4].map(|()| Times::default());
-    let mut other = [Times::default(), Times::default()];
+    let [mut own, mut spun, mut driven, mut driven_awake] = [(); 4].map(|()| Times::default());
+    let [mut other, mut other_awake] = [(); 2].map(|()| [Times::default(), Times::default()]);
     for _ in 0..rounds {
         own.0.extend(ours(&pair, "0 us", samples));
         spun.0.extend(ours(&pair, "500 us", samples));
-        driven.0.extend(by_driver(&pair, "0 us", samples));
-        driven_spun.0.extend(by_driver(&pair, "500 us", samples));
-        let found = theirs(&pair, &peer, samples);
-        for (times, ns) in other.iter_mut().zip(found) {
-            times.0.push(ns);
+        driven.0.extend(by_driver(&pair, false, samples));
+        driven_awake.0.extend(by_driver(&pair, true, samples));
+        for (role, other) in [("ping", &mut other), ("ping-awake", &mut other_awake)] {
+            let found = theirs(&pair, &peer, role, samples);
+            for (times, ns) in other.iter_mut().zip(found) {
+                times.0.push(ns);
+            }
         }
     }
     let mut rows = Vec::new();
     let all = [
-        (&mut own, "", 0.5),
-        (&mut spun, ", receive-spin", 0.5),
-        (&mut driven, ", by the driver", 0.1),
-        (&mut driven_spun, ", by the driver, receive-spin", 0.1),
+        (&mut own, "", 0.5, false),
+        (&mut spun, ", receive-spin", 0.5, false),
+        (&mut driven, ", by the driver", 0.1, false),
+        (
+            &mut driven_awake,
+            ", by the driver, askers awake",
+            0.1,
+            true,
+        ),
     ];
-    for (times, how, reach) in all {
+    for (times, how, reach, awake) in all {
+        let other = match awake {
+            true => &mut other_awake,
+            false => &mut other,
+        };
         for (at, percent) in [50, 99].into_iter().enumerate() {
             let value = times.at_us(percent).unwrap_or(0.0);
             // The middle of the rounds.

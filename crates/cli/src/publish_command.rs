@@ -113,8 +113,11 @@ fn publish(arguments: &PublishArguments) -> Result<u8, (u8, String)> {
 pub(crate) fn described(project: &Project) -> String {
     let groups = project.groups.iter().map(|entry| {
         let group = &entry.group;
-        let interval = time(group.interval_ns);
-        format!("`{}` (id {}) every {interval}", group.name, group.id)
+        let when = match entry.answer {
+            Some(_) => "as answers".to_owned(),
+            None => format!("every {}", time(group.interval_ns)),
+        };
+        format!("`{}` (id {}) {when}", group.name, group.id)
     });
     groups.collect::<Vec<_>>().join(", ")
 }

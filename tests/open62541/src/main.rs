@@ -3,8 +3,8 @@
 //! `rtwire-open62541 publish|subscribe URL INTERFACE fixed|dynamic|fixed-long|dynamic-long none|sign|sign-and-encrypt`. The library's calls of its
 //! state callback are printed as `state NUMBER`, its writes of values as `FIELD VALUE`, and `running` once it runs. It runs
 //! until it is ended. For the benchmark: `pace … INTERVAL_NS` publishes by a clock of its own, and `watch … SAMPLES` prints the age
-//! of samples and ends. `ping … SAMPLES FROM` sends messages and measures their round trips, and `pong … 0 FROM` answers those from the
-//! URL `FROM`. `file IN AGAIN CHANGED` reads a binary configuration file, says what is in it, and writes it again twice: as it
+//! of samples and ends. `ping … SAMPLES FROM` sends messages and measures their round trips (`ping-awake`: without sleeping between them), and
+//! `pong … 0 FROM` answers those from the URL `FROM`. `file IN AGAIN CHANGED` reads a binary configuration file, says what is in it, and writes it again twice: as it
 //! is, and with doubled times and other numbers.
 
 mod file;
@@ -20,7 +20,7 @@ fn main() {
     }
     let [role, url, interface, layout, security, ref more @ ..] = arguments[..] else {
         eprintln!(
-            "usage: rtwire-open62541 publish|subscribe|pace|watch|ping|pong URL INTERFACE fixed|dynamic none|sign|sign-and-encrypt [NUMBER [FROM]]"
+            "usage: rtwire-open62541 publish|subscribe|pace|watch|ping|ping-awake|pong URL INTERFACE fixed|dynamic none|sign|sign-and-encrypt [NUMBER [FROM]]"
         );
         std::process::exit(2);
     };
@@ -44,10 +44,11 @@ fn main() {
     match role {
         "publish" => peer::publish(&setup),
         "pace" => peer::publish_paced(&setup, number.unwrap_or(1_000_000)),
-        "ping" => peer::ping(
+        "ping" | "ping-awake" => peer::ping(
             &setup,
             more.get(1).unwrap_or(&""),
             number.unwrap_or(1_000) as usize,
+            role == "ping-awake",
         ),
         "pong" => peer::pong(&setup, more.get(1).unwrap_or(&"")),
         "watch" => peer::subscribe_timed(&setup, number.unwrap_or(1_000) as usize),

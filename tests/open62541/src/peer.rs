@@ -511,8 +511,9 @@ fn send(server: *mut ua::UA_Server, group: &ua::UA_NodeId) {
     unsafe { ua::UA_Server_triggerWriterGroupPublish(server, ptr::read(group)) };
 }
 
-/// Sends a message each millisecond, and waits for its answer from `from`: `latency P50_NS P99_NS` of the round trips.
-pub fn ping(setup: &Setup, from: &str, samples: usize) -> ! {
+/// Sends a message each millisecond, and waits for its answer from `from`: `latency P50_NS P99_NS` of the round trips. `awake`: it does not sleep
+/// between them.
+pub fn ping(setup: &Setup, from: &str, samples: usize, awake: bool) -> ! {
     let (server, group) = both(setup, from);
     WANTED.store(samples, Ordering::Relaxed);
     loop {
@@ -529,9 +530,16 @@ pub fn ping(setup: &Setup, from: &str, samples: usize) -> ! {
             // With the last one it says the result, and ends.
             note(written.saturating_sub(begun));
         }
-        std::thread::sleep(std::time::Duration::from_nanos(
-            1_000_000 - now_ns() % 1_000_000,
-        ));
+        let next = (now_ns() / 1_000_000 + 1) * 1_000_000;
+        if awake {
+            while now_ns() < next {
+                std::hint::spin_loop();
+            }
+        } else {
+            std::thread::sleep(std::time::Duration::from_nanos(
+                next.saturating_sub(now_ns()),
+            ));
+        }
     }
 }
 
