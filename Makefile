@@ -34,7 +34,7 @@ test-full: setup-test ## before a release: both kernels, baselines, long runs, a
 
 vm-test: setup-test ## the kernel lab: tests and measurements on Debian's real-time kernels in QEMU
 	scripts/vm test $(ONLY)
-	$(if $(ONLY),,RTWIRE_VM_KERNELS="6.1/generic backports" RTWIRE_VM_QEMU=backports scripts/vm test uman$(comma)uman-more$(comma)uman-use$(comma)edrv)
+	$(if $(ONLY),,RTWIRE_VM_KERNELS="6.1/generic backports" scripts/vm test uman$(comma)uman-more$(comma)uman-use$(comma)edrv)
 	$(if $(ONLY),,scripts/vm measure)
 
 vm-shell: setup-test ## a shell in the kernel lab, with `rtwire`, the suites, and this folder under /host
