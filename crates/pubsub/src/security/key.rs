@@ -139,6 +139,12 @@ impl KeyMaterial {
         Self::new(algorithm, token, signing, encrypting, nonce)
     }
 
+    /// The secret bytes: signing key, encrypting key, key nonce.
+    #[must_use]
+    pub fn parts(&self) -> (&[u8], &[u8], &[u8]) {
+        (&self.signing, &self.encrypting, &self.nonce)
+    }
+
     /// The number that messages name this key by.
     #[must_use]
     pub const fn token(&self) -> u32 {

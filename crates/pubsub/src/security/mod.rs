@@ -13,13 +13,17 @@ mod key;
 mod nonce;
 mod open;
 mod replay;
+mod schedule;
 mod seal;
+mod service;
 
 pub use key::{Algorithm, Key, KeyError, KeyMaterial, SIGNATURE_BYTES};
 pub use nonce::NonceCounter;
 pub use open::{MOST_KEYS, OpenFault, Opened, Opener, Source};
 pub use replay::{Fresh, ReplayWindow};
+pub use schedule::{KeySchedule, KeyStep, MOST_TO_COME, Served};
 pub use seal::{SECURITY_HEADER_BYTES, SealFault, Sealer};
+pub use service::{KeyAnswer, KeyAnswerFault, LEAST_LIFETIME_NS, ServedKeys};
 
 /// The protection of a group's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
