@@ -241,7 +241,7 @@ impl World {
                 "--cycles",
                 "5",
             ]),
-            "pubsub export" => Case::Silent,
+            "pubsub export" | "pubsub keys" => Case::Silent,
             "pubsub import" => prints(&[&self.configuration()]),
             // It prints a project as `pubsub import` does: `tests/pubsub_command.rs`.
             "pubsub discover" => Case::Own,

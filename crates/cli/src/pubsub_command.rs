@@ -1,5 +1,5 @@
 //! `rtwire pubsub export|import`: a PubSub project as the standard's configuration file, and back. `rtwire pubsub discover`: a project of what a
-//! publisher tells about itself.
+//! publisher tells about itself. `rtwire pubsub keys`: a key file that follows a security key service.
 
 use std::io::Write as _;
 use std::net::SocketAddrV4;
@@ -9,9 +9,11 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use rtwire_pubsub_station::exchange::{self, Body, Choice, Imported, Side};
+use rtwire_pubsub_station::key_service::{KeyEvent, KeyService};
 use rtwire_pubsub_station::pubsub::Publisher;
 use rtwire_pubsub_station::pubsub::discovery::Learned;
 use rtwire_pubsub_station::{PlanPlace, Project, StationError, Transport, discover};
+use rtwire_sys::signal;
 use rtwire_wire::{MacAddress, Pcp, VlanTag};
 
 use crate::arguments::parse_duration;
@@ -41,6 +43,18 @@ enum Command {
     Import(ImportArguments),
     /// Ask a publisher on the network for its metadata and configuration, and print them as a project
     Discover(DiscoverArguments),
+    /// Keep a key file current from a security key service, until Ctrl-C
+    Keys(KeysArguments),
+}
+
+/// Arguments of `rtwire pubsub keys`.
+#[derive(Args)]
+struct KeysArguments {
+    /// The description of the key service, TOML
+    file: PathBuf,
+    /// Ask once, write the key file, and end
+    #[arg(long)]
+    once: bool,
 }
 
 /// The structure in the file.
@@ -141,6 +155,7 @@ pub(crate) fn run(arguments: &PubsubArguments) -> ExitCode {
         Command::Export(export) => write_configuration(export).map_err(faulty),
         Command::Import(import) => write_project(import).map_err(faulty),
         Command::Discover(question) => ask(question),
+        Command::Keys(arguments) => keep_keys(arguments),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -149,6 +164,21 @@ pub(crate) fn run(arguments: &PubsubArguments) -> ExitCode {
             ExitCode::from(code)
         }
     }
+}
+
+fn keep_keys(arguments: &KeysArguments) -> Result<(), (u8, String)> {
+    let failed = |error: StationError| match error {
+        // It was said why.
+        StationError::Ended => (SILENT, "the key service has not answered".to_owned()),
+        StationError::KeyProgram { .. } => (LACKING, error.to_string()),
+        _ if error.is_usage() => (FAULTY, error.to_string()),
+        _ => (LACKING, error.to_string()),
+    };
+    let service = KeyService::read(&arguments.file).map_err(failed)?;
+    let stop = signal::install_stop_flag().map_err(|error| (LACKING, error.to_string()))?;
+    let shown = service.key_file.display().to_string();
+    let say = |event: KeyEvent| eprintln!("rtwire pubsub: {shown}: {event}");
+    service.keep(stop, arguments.once, say).map_err(failed)
 }
 
 fn publisher(arguments: &DiscoverArguments) -> Option<Publisher> {

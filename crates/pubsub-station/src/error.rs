@@ -42,21 +42,47 @@ pub enum StationError {
         /// The reason.
         source: io::Error,
     },
-    /// Others may read a key file.
-    #[error("`{}` holds keys, but others may read it (mode {mode:o}); do `chmod 600` on it", .path.display())]
+    /// Others may read a file of keys or of a password.
+    #[error("`{}` is secret, but others may read it (mode {mode:o}); do `chmod 600` on it", .path.display())]
     OpenKeys {
         /// The file.
         path: PathBuf,
         /// Its mode.
         mode: u32,
     },
-    /// Another user owns a key file.
-    #[error("`{}` holds keys, but the user with the number {uid} owns it and may change them; `chown` it to root or to the user who runs this", .path.display())]
+    /// Another user owns such a file.
+    #[error("`{}` is secret, but the user with the number {uid} owns it and may change them; `chown` it to root or to the user who runs this", .path.display())]
     KeyOwner {
         /// The file.
         path: PathBuf,
         /// Its owner.
         uid: u32,
+    },
+    /// A key file could not be written.
+    #[error("cannot write `{}`: {source}", .path.display())]
+    WriteKeys {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// The key service refuses what the file says, or its first answer cannot be used.
+    #[error("key service `{endpoint}`, security group `{group}`: {why}")]
+    KeyService {
+        /// The service's address.
+        endpoint: String,
+        /// The security group.
+        group: String,
+        /// The reason.
+        why: String,
+    },
+    /// The program that asks the key service cannot be started.
+    #[error("cannot start `{}`, which asks the key service: {source}; build it in tools/get-security-keys, or name it with `program`", .path.display())]
+    KeyProgram {
+        /// The program.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
     },
     /// A key cannot be used.
     #[error("`{}`: {source}", .path.display())]

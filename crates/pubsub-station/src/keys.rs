@@ -1,19 +1,16 @@
 //! The key file of a security group: mode 0600, TOML, one key or more.
 
-use crate::StationError;
+use crate::{StationError, private_file};
 use rtwire_describe::foreign;
 use rtwire_describe::project_file::{Findings, Keys, parse};
 use rtwire_pubsub::security::{Algorithm, Key, KeyMaterial, MOST_KEYS};
-use std::fs::File;
-use std::io::Read as _;
-use std::os::unix::fs::MetadataExt as _;
+use std::fmt::Write as _;
+use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 use toml::de::{DeTable, DeValue};
 
 const WANTED: &str = "a key file (docs/pubsub.md)";
-/// Permissions of group and others.
-const FOR_OTHERS: u32 = 0o077;
 
 /// The age of a change from which on a later one has another time. Kernels count the time of a change in steps of up to 10 ms.
 const SETTLED: Duration = Duration::from_millis(50);
@@ -36,34 +33,13 @@ impl KeyFile {
     /// # Errors
     /// The file cannot be read, others may read or own it, or it is faulty.
     pub fn read(path: &Path) -> Result<Self, StationError> {
-        let read = |source| StationError::Read {
-            path: path.to_owned(),
-            source,
-        };
-        let mut file = File::open(path).map_err(read)?;
-        let facts = file.metadata().map_err(read)?;
-        let mode = facts.mode() & 0o777;
-        if mode & FOR_OTHERS != 0 {
-            return Err(StationError::OpenKeys {
-                path: path.to_owned(),
-                mode,
-            });
-        }
-        let uid = facts.uid();
-        if uid != 0 && uid != rustix::process::geteuid().as_raw() {
-            return Err(StationError::KeyOwner {
-                path: path.to_owned(),
-                uid,
-            });
-        }
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(read)?;
+        let (bytes, changed) = private_file::read(path)?;
         let name = path.display().to_string();
         let text = foreign::text(bytes, &name, WANTED).map_err(StationError::Project)?;
         let mut keys = Self::parse(&text, path)?;
         // A time in the future is of a clock that was set back.
         let settled = |at: &SystemTime| at.elapsed().map_or(true, |age| age >= SETTLED);
-        keys.changed = facts.modified().ok().filter(settled);
+        keys.changed = changed.filter(settled);
         Ok(keys)
     }
 
@@ -98,6 +74,31 @@ impl KeyFile {
         }
     }
 
+    /// Replaces a key file as a whole, with mode 0600: running stations look at it.
+    ///
+    /// # Errors
+    /// The file cannot be written. The old one is unchanged then.
+    pub fn write(path: &Path, keys: &[KeyMaterial], current: u32) -> io::Result<()> {
+        let hex = |bytes: &[u8]| -> String { bytes.iter().map(|b| format!("{b:02x}")).collect() };
+        let mut text = String::new();
+        if let Some(key) = keys.first() {
+            let name = key.algorithm().name();
+            let _ = writeln!(text, "algorithm = \"{name}\"\ncurrent = {current}");
+        }
+        for key in keys {
+            let (signing, encrypting, nonce) = key.parts();
+            let _ = write!(
+                text,
+                "\n[[key]]\ntoken = {}\nsigning = \"{}\"\nencrypting = \"{}\"\nnonce = \"{}\"\n",
+                key.token(),
+                hex(signing),
+                hex(encrypting),
+                hex(nonce)
+            );
+        }
+        private_file::replace(path, &text)
+    }
+
     /// Returns the key that a publisher uses, expanded.
     ///
     /// # Errors
@@ -124,7 +125,7 @@ fn expand(material: &KeyMaterial, path: &Path) -> Result<Key, StationError> {
     })
 }
 
-fn hex(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn hex(text: &str) -> Option<Vec<u8>> {
     if text.len() % 2 != 0 || !text.is_ascii() {
         return None;
     }

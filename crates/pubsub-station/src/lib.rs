@@ -69,8 +69,8 @@
 //! ```
 //!
 //! # Limits
-//! One thread serves all groups of a connection. Datagrams are IPv4. Keys come from a file; a security key service is not
-//! asked. A group that is a stream of a plan is an Ethernet stream; all groups of a file have one priority.
+//! One thread serves all groups of a connection. Datagrams are IPv4. Keys come from a file, which [`key_service`] keeps current
+//! in a process of its own. A group that is a stream of a plan is an Ethernet stream; all groups of a file have one priority.
 
 mod answering;
 mod common;
@@ -79,11 +79,13 @@ mod driver;
 mod error;
 pub mod exchange;
 mod keeper;
+pub mod key_service;
 mod key_watch;
 mod keys;
 mod memory;
 mod nonces;
 mod outgoing;
+mod private_file;
 mod project;
 mod publisher;
 mod report;

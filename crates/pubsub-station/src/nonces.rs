@@ -1,11 +1,11 @@
 //! The file of used nonces: what a publisher may use is written there before it is used.
 
-use crate::StationError;
+use crate::{StationError, private_file};
 use rustix::fs::{FlockOperation, flock};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Write as _};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The first line.
@@ -80,7 +80,7 @@ impl NonceFile {
         for (fingerprint, end) in &ends {
             let _ = writeln!(text, "{fingerprint:016x} {end}");
         }
-        replace(&self.path, &text).map_err(|source| StationError::Write {
+        private_file::replace(&self.path, &text).map_err(|source| StationError::Write {
             path: self.path.clone(),
             source,
         })?;
@@ -103,20 +103,6 @@ fn parse(text: &str) -> Option<BTreeMap<u64, u64>> {
             ))
         })
         .collect()
-}
-
-/// Replaces a file: the new text is on the disk before the name leads to it.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    let mut file = File::create(&beside)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&beside, path)?;
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 #[cfg(test)]

@@ -5,9 +5,10 @@
 //! until it is ended. For the benchmark: `pace … INTERVAL_NS` publishes by a clock of its own, and `watch … SAMPLES` prints the age
 //! of samples and ends. `ping … SAMPLES FROM` sends messages and measures their round trips (`ping-awake`: without sleeping between them), and
 //! `pong … 0 FROM` answers those from the URL `FROM`. `file IN AGAIN CHANGED` reads a binary configuration file, says what is in it, and writes it again twice: as it
-//! is, and with doubled times and other numbers.
+//! is, and with doubled times and other numbers. `keys …` is a security key service.
 
 mod file;
+mod keys;
 mod peer;
 
 use peer::Setup;
@@ -17,6 +18,9 @@ fn main() {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     if let ["file", input, again, changed] = arguments[..] {
         return file::check(input, again, changed);
+    }
+    if let ["keys", port, lifetime, certificate, key, trusted] = arguments[..] {
+        return keys::serve(port, lifetime, [certificate, key, trusted]);
     }
     let [role, url, interface, layout, security, ref more @ ..] = arguments[..] else {
         eprintln!(
