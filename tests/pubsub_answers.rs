@@ -7,8 +7,11 @@ mod pubsub_common;
 use pubsub_common::*;
 use rtwire_link::program::{Attach, ProgramConfig, ReceiveProgram, XdpMode};
 use rtwire_link::{Receiver, ReceiverConfig, Sender, SenderConfig, WakeUp};
+use rtwire_sys::bpf::{BpfObject, Direction};
 use rtwire_sys::filter::{Filter, Instruction, Test};
-use rtwire_testkit::{NetnsPair, Side, ip, require};
+use rtwire_sys::interface::by_name;
+use rtwire_sys::netdev::{RECEIVE_TAGS, receive_metadata};
+use rtwire_testkit::{NetnsPair, Side, foreign_bpf, ip, require};
 use std::time::{Duration, Instant};
 
 const ASKED: [u8; 6] = [1, 0, 0x5e, 0x7f, 0, 1];
@@ -33,6 +36,17 @@ const ANSWERS: &str = "\
 [[writer-group.data-set]]\nname = \"back\"\nwriter = 9\n\
 [[writer-group.data-set.field]]\nname = \"cycle\"\ntype = \"Int64\"\nvalue = \"counter\"\n\
 [[writer-group.data-set.field]]\nname = \"number\"\ntype = \"Int32\"\ncopy = \"up\"\n";
+
+/// Puts a tag beside each frame, as a VLAN interface does it. 18 is bpf_skb_vlan_push; 0x0081 is 0x8100 on the wire.
+const PUSH: &str = r#"
+    static long (*push)(void *skb, unsigned short protocol, unsigned short tci) = (void *)18;
+    __attribute__((section("tc"), used)) int tag(void *skb)
+    {
+        push(skb, 0x0081, 5 << 13 | 42);
+        return 0;
+    }
+    char _license[] __attribute__((section("license"), used)) = "GPL";
+"#;
 
 /// Returns a question, by the bytes of the standard's fixed profile.
 fn question(sequence: u16, up: i32, down: i64) -> Vec<u8> {
@@ -242,6 +256,23 @@ fn answers_in(mode: XdpMode) {
     };
     ask((&mut wire, &mut linux), &padded, None);
     ask((&mut wire, &mut linux), &tagged, Some(3 << 13 | 8));
+    // The same with a tag that the driver keeps outside of the frame. Before Linux 6.8 a veth does not tell it.
+    let bits = pair
+        .b
+        .run(|| receive_metadata(&by_name(&pair.b.interface).unwrap()));
+    if mode == XdpMode::Generic || bits.unwrap().unwrap_or(0) & RECEIVE_TAGS != 0 {
+        let pushing = foreign_bpf(PUSH);
+        let index = pair.a.run(|| by_name(&pair.a.interface).unwrap().index);
+        pair.a
+            .run(|| pushing.attach_tc("tag", index, Direction::Egress))
+            .unwrap();
+        for _ in 0..20 {
+            ask((&mut wire, &mut linux), &|frame| frame, Some(5 << 13 | 42));
+        }
+        pair.a
+            .run(|| BpfObject::detach_tc(index, Direction::Egress))
+            .unwrap();
+    }
     // What is no question gets no answer: the next one is that of the good question behind it.
     let changed = |at: usize, to: u8| {
         move |mut frame: Vec<u8>| {
