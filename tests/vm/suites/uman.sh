@@ -92,9 +92,13 @@ test_a_reply_goes_out_and_ends_with_its_lease() {
 test_cyclic_frames_keep_their_number_and_end_with_their_lease() {
 	above
 	in_b rtwire uman set uman0 --mode direct
-	started /tmp/heard a uman-test listen ra 1000 2000
-	# 500 cycles of 4 ms, renewed in the first 300; a lease of 100.
-	in_b uman-test cyclic uman0 4000000 500 100 300 >/tmp/cyclic
+	# A kernel with checks of its own needs some 4 ms for one frame.
+	period=4000000
+	patience=2000
+	case $LAB_KERNEL in *-debug-*) period=40000000 patience=20000 ;; esac
+	started /tmp/heard a uman-test listen ra 1000 $patience
+	# 500 cycles, renewed in the first 300; a lease of 100.
+	in_b uman-test cyclic uman0 $period 500 100 300 >/tmp/cyclic
 	wait $started
 	cat /tmp/cyclic /tmp/heard
 	is "state (2: the lease has ended)" "$(figure state /tmp/cyclic)" 2
@@ -197,7 +201,9 @@ test_a_clock_that_is_set_does_not_end_a_cyclic_frame() {
 test_requests_and_mappings_do_not_wait_for_one_another() {
 	above
 	in_b timeout -s KILL 60 uman-test race uman0 3000 >/tmp/race 2>&1 || fail "$(cat /tmp/race)"
-	[ "$(figure requests /tmp/race)" -ge 100 ] || fail "$(cat /tmp/race)"
+	least=100
+	case $LAB_KERNEL in *-debug-*) least=5 ;; esac
+	[ "$(figure requests /tmp/race)" -ge $least ] || fail "$(cat /tmp/race)"
 	above_is_alive
 	leave
 }
