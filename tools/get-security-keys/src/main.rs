@@ -20,7 +20,7 @@ use std::time::Duration;
 /// The time for one request. The other end has one for the whole question.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What is asked.
+/// The question.
 #[derive(Deserialize)]
 struct Question {
     endpoint: String,
@@ -37,7 +37,7 @@ struct Question {
     key_count: u32,
 }
 
-/// What is answered.
+/// The answer.
 #[derive(Serialize)]
 #[serde(tag = "result", rename_all = "kebab-case")]
 enum Answer {

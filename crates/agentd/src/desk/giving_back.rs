@@ -1,4 +1,4 @@
-//! What a program no longer uses is given back: when it ends, when it asks for that, when the manager's list says so.
+//! The way back of what a program no longer uses: when it ends, when it asks for that, when the manager's list says so.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;

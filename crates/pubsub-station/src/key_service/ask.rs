@@ -18,7 +18,7 @@ const LONGEST: u64 = 256 * 1024;
 /// The longest time without a look at the stop flag.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What the program reads on its standard input, in one line of JSON.
+/// The question: one line of JSON on the standard input of the program.
 #[derive(Clone, Serialize)]
 pub struct Question {
     /// The service's address, `opc.tcp://…`.
@@ -54,7 +54,7 @@ impl core::fmt::Debug for Question {
     }
 }
 
-/// What the program writes on its standard output.
+/// The answer: one line of JSON on the standard output of the program.
 #[derive(Deserialize)]
 #[serde(tag = "result", rename_all = "kebab-case")]
 enum Line {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// The longest sleep without a look at the stop flag.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What happened, for the person who runs the process.
+/// An event for the person who runs the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KeyEvent {

@@ -28,7 +28,7 @@ pub struct KeyService {
     pub program: PathBuf,
     /// The longest time for one answer.
     pub timeout: Duration,
-    /// What it is asked.
+    /// The question that it gets.
     pub question: Question,
 }
 

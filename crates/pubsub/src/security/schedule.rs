@@ -25,7 +25,7 @@ const LONGEST_PAUSE_NS: u64 = 60_000_000_000;
 /// The time from a key's arrival to its first use, ns, where the service did not send it before: other stations ask, too.
 const SETTLE_NS: u64 = 1_000_000_000;
 
-/// What is to be done now.
+/// The next step of whoever follows the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum KeyStep {
@@ -37,7 +37,7 @@ pub enum KeyStep {
     Wait(u64),
 }
 
-/// What an answer of the service has changed.
+/// The change that an answer of the service has made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Served {

@@ -51,7 +51,7 @@ impl Service {
     }
 }
 
-/// What a file holds from a time on.
+/// The content of a file from a time on.
 #[derive(Clone, Debug)]
 struct File {
     from_ns: u64,

@@ -2,7 +2,7 @@
 
 use super::key::{Algorithm, KeyError, KeyMaterial};
 
-/// What stands before the name of each policy.
+/// The beginning of the URI of each policy.
 const POLICIES: &str = "http://opcfoundation.org/UA/SecurityPolicy#";
 /// The shortest lifetime of a key that stations can follow, ns: they look at their files every 20 ms.
 pub const LEAST_LIFETIME_NS: u64 = 500_000_000;
