@@ -11,7 +11,7 @@ use rtwire_sys::bpf::{BpfObject, Direction};
 use rtwire_sys::filter::{Filter, Instruction, Test};
 use rtwire_sys::interface::by_name;
 use rtwire_sys::netdev::{RECEIVE_TAGS, receive_metadata};
-use rtwire_testkit::{NetnsPair, Side, foreign_bpf, ip, require};
+use rtwire_testkit::{NetnsPair, Side, TAG_BESIDE, foreign_bpf, ip, require};
 use std::time::{Duration, Instant};
 
 const ASKED: [u8; 6] = [1, 0, 0x5e, 0x7f, 0, 1];
@@ -36,17 +36,6 @@ const ANSWERS: &str = "\
 [[writer-group.data-set]]\nname = \"back\"\nwriter = 9\n\
 [[writer-group.data-set.field]]\nname = \"cycle\"\ntype = \"Int64\"\nvalue = \"counter\"\n\
 [[writer-group.data-set.field]]\nname = \"number\"\ntype = \"Int32\"\ncopy = \"up\"\n";
-
-/// Puts a tag beside each frame, as a VLAN interface does it. 18 is bpf_skb_vlan_push; 0x0081 is 0x8100 on the wire.
-const PUSH: &str = r#"
-    static long (*push)(void *skb, unsigned short protocol, unsigned short tci) = (void *)18;
-    __attribute__((section("tc"), used)) int tag(void *skb)
-    {
-        push(skb, 0x0081, 5 << 13 | 42);
-        return 0;
-    }
-    char _license[] __attribute__((section("license"), used)) = "GPL";
-"#;
 
 /// Returns a question, by the bytes of the standard's fixed profile.
 fn question(sequence: u16, up: i32, down: i64) -> Vec<u8> {
@@ -261,7 +250,7 @@ fn answers_in(mode: XdpMode) {
         .b
         .run(|| receive_metadata(&by_name(&pair.b.interface).unwrap()));
     if mode == XdpMode::Generic || bits.unwrap().unwrap_or(0) & RECEIVE_TAGS != 0 {
-        let pushing = foreign_bpf(PUSH);
+        let pushing = foreign_bpf(TAG_BESIDE);
         let index = pair.a.run(|| by_name(&pair.a.interface).unwrap().index);
         pair.a
             .run(|| pushing.attach_tc("tag", index, Direction::Egress))

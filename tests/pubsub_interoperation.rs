@@ -11,29 +11,8 @@ use rtwire_testkit::{NetnsPair, Side, ip, require};
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::sync::OnceLock;
 
 const MESSAGES: i64 = 60;
-
-/// Returns the peer's program, which is built on the first call.
-fn peer() -> &'static PathBuf {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let target = root.join("target/open62541");
-        let output = Command::new(env!("CARGO"))
-            .args(["build", "--locked", "--manifest-path"])
-            .arg(root.join("tests/open62541/Cargo.toml"))
-            .arg("--target-dir")
-            .arg(&target)
-            .env_remove("RUSTFLAGS")
-            .output()
-            .unwrap();
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "the peer does not build: {errors}");
-        target.join("debug/rtwire-open62541")
-    })
-}
 
 /// A running peer, which ends with this value.
 struct Peer {

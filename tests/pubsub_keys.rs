@@ -10,42 +10,11 @@ use rtwire_testkit::{NetnsPair, Side, require};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
-use std::sync::OnceLock;
 
 const GROUP: &str = "profile = \"fixed\"\ninterval = \"5 ms\"\nreceive-timeout = \"5 s\"\n";
 const PORT: &str = "4840";
-
-/// Builds a package of its own, and returns its program.
-fn built(folder: &str, place: &str, program: &str) -> PathBuf {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let target = root.join("target").join(place);
-    let output = Command::new(env!("CARGO"))
-        .args(["build", "--locked", "--manifest-path"])
-        .arg(root.join(folder).join("Cargo.toml"))
-        .arg("--target-dir")
-        .arg(&target)
-        .env_remove("RUSTFLAGS")
-        .output()
-        .unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{folder} does not build: {errors}");
-    target.join("debug").join(program)
-}
-
-fn peer() -> &'static PathBuf {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| built("tests/open62541", "open62541", "rtwire-open62541"))
-}
-
-fn client() -> &'static PathBuf {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let name = "get-security-keys";
-        built(&format!("tools/{name}"), name, &format!("rtwire-{name}"))
-    })
-}
 
 /// Makes a certificate and its key: DER and PEM.
 fn certificate(folder: &Folder, name: &str, uri: &str) {
@@ -116,7 +85,7 @@ impl Plant {
 
     /// Returns the description of the service for a host.
     fn service(&self, host: &str) -> String {
-        let program = client().display();
+        let program = key_client().display();
         format!(
             "endpoint = \"opc.tcp://10.77.0.1:{PORT}\"\nsecurity-group = \"axes\"\nkey-file = \"{host}.keys\"\n\
              server-certificate = \"service.der\"\ncertificate = \"station.der\"\nprivate-key = \"station.key\"\n\
@@ -316,7 +285,7 @@ fn faults_end_with_their_reason_and_the_last_keys_stay() {
         assert_eq!(code, Some(2), "{to}: {text}");
         assert!(text.contains(wanted), "{to}: {text}");
     }
-    let missing = client().display().to_string();
+    let missing = key_client().display().to_string();
     let (code, text) = plant.once(&missing, "/nowhere/client");
     assert_eq!(code, Some(3), "{text}");
     // A running process keeps its keys; one that starts says why.

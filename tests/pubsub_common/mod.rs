@@ -13,8 +13,41 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
 
 pub const BINARY: &str = env!("CARGO_BIN_EXE_rtwire");
+
+/// Builds a package that is no part of the workspace, and returns its program. `place` is its folder below `target`.
+fn built(folder: &str, place: &str, program: &str) -> PathBuf {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let target = root.join("target").join(place);
+    let output = Command::new(env!("CARGO"))
+        .args(["build", "--locked", "--manifest-path"])
+        .arg(root.join(folder).join("Cargo.toml"))
+        .arg("--target-dir")
+        .arg(&target)
+        .env_remove("RUSTFLAGS")
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{folder} does not build: {errors}");
+    target.join("debug").join(program)
+}
+
+/// Returns the program of another stack, open62541, which is built on the first call.
+pub fn peer() -> &'static PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| built("tests/open62541", "open62541", "rtwire-open62541"))
+}
+
+/// Returns the OPC UA client of `rtwire pubsub keys`, which is built on the first call.
+pub fn key_client() -> &'static PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let name = "get-security-keys";
+        built(&format!("tools/{name}"), name, &format!("rtwire-{name}"))
+    })
+}
 
 /// The way of messages.
 pub const ETHERNET: &str = "transport = \"ethernet\"\naddress = \"01-00-5E-7F-00-01\"\n";

@@ -13,7 +13,7 @@ use rtwire_sys::carrier::wait_for_carrier;
 use rtwire_sys::clock::{Clock, now_ns};
 use rtwire_sys::interface::{by_name, keeps_tags_outside};
 use rtwire_sys::netdev::{RECEIVE_TAGS, receive_metadata};
-use rtwire_testkit::{NetnsPair, Side, cards, foreign_bpf, ip, require};
+use rtwire_testkit::{NetnsPair, Side, TAG_BESIDE, cards, foreign_bpf, ip, require};
 use rtwire_wire::rtdip::{Header, Semantics};
 use rtwire_wire::{EtherType, MacAddress, Pcp, VlanTag, ethernet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -266,16 +266,6 @@ fn an_answer_has_the_vlan_and_the_priority_of_its_question() {
 #[test]
 fn an_answer_has_the_tag_that_a_driver_keeps_outside_of_its_question() {
     require!(root, program "ip");
-    // As a VLAN interface does it: the tag goes beside the frame. 18 is bpf_skb_vlan_push; 0x0081 is 0x8100 on the wire.
-    const PUSH: &str = r#"
-        static long (*push)(void *skb, unsigned short protocol, unsigned short tci) = (void *)18;
-        __attribute__((section("tc"), used)) int tag(void *skb)
-        {
-            push(skb, 0x0081, 5 << 13 | 42);
-            return 0;
-        }
-        char _license[] __attribute__((section("license"), used)) = "GPL";
-    "#;
     for mode in [Some(XdpMode::Native), Some(XdpMode::Generic), None] {
         let pair = NetnsPair::new();
         let bits = pair.b.run(|| receive_metadata(&by_name("rtwb").unwrap()));
@@ -283,7 +273,7 @@ fn an_answer_has_the_tag_that_a_driver_keeps_outside_of_its_question() {
             // Before Linux 6.8 a veth does not tell such a tag.
             continue;
         }
-        let pushing = foreign_bpf(PUSH);
+        let pushing = foreign_bpf(TAG_BESIDE);
         let attach = || pushing.attach_tc("tag", by_name("rtwa").unwrap().index, Direction::Egress);
         pair.a.run(attach).unwrap();
         let (mut answering, _programs) = Answering::open(&pair, mode);

@@ -36,3 +36,15 @@ pub fn foreign_bpf(source: &str) -> BpfObject {
     let _ = std::fs::remove_file(&object);
     BpfObject::load("foreign", &octets, &[]).expect("root may load it")
 }
+
+/// A program for `tc` at egress, `tag`: puts the tag of VLAN 42 with PCP 5 *beside* each frame, as a VLAN interface does it.
+// 18 is bpf_skb_vlan_push; 0x0081 is 0x8100 on the wire.
+pub const TAG_BESIDE: &str = r#"
+    static long (*push)(void *skb, unsigned short protocol, unsigned short tci) = (void *)18;
+    __attribute__((section("tc"), used)) int tag(void *skb)
+    {
+        push(skb, 0x0081, 5 << 13 | 42);
+        return 0;
+    }
+    char _license[] __attribute__((section("license"), used)) = "GPL";
+"#;

@@ -23,7 +23,7 @@ mod netns;
 mod star;
 
 pub use apart::Apart;
-pub use foreign::{foreign_bpf, foreign_xdp};
+pub use foreign::{TAG_BESIDE, foreign_bpf, foreign_xdp};
 pub use netns::{NetnsPair, Side, cards, have_bpf_names, ip, tc, try_tc};
 pub use rtwire_sys::counting::{CountingAllocator, allocations};
 use rtwire_sys::lacking;
