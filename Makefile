@@ -49,8 +49,12 @@ soak: setup-test ## ten million pings and a minute of every kind of channel: no 
 fuzz: setup-test ## each fuzz target for 30 seconds
 	scripts/fuzz 30
 
-lint: setup ## formatting, plain English, lints, documentation, packages, direction of dependencies, longest files
+# Packages that are no part of the workspace: each has a lock file of its own.
+APART = fuzz tests/open62541 tools/get-security-keys
+
+lint: setup ## formatting, lock files, plain English, lints, documentation, packages, direction of dependencies, longest files
 	$(CARGO) fmt --all --check
+	for package in $(APART); do $(CARGO) update -q --workspace --locked --manifest-path $$package/Cargo.toml || exit 1; done
 	$(CARGO) run -q --release --locked -p plain-english
 	$(CARGO) clippy --release --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --release --workspace --no-deps --locked
