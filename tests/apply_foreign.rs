@@ -12,13 +12,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use apply_common::{Bench, code, said, same};
+use apply_common::{Bench, becomes, code, said, same};
 use rtwire_testkit::require;
 
-/// What changes by itself for a while after a link came up: addresses, routes, flags.
+/// Lists addresses, routes and flags: they change by themselves for a while after a link came up.
 const LIVELY: &str = "set +e; printf 'link\\naddress\\nrule\\n' | ip -d -batch -; ip -4 route show table all; ip -6 route show table all | sort";
 
-/// All that a person can see of a namespace beside that, without what changes by itself: counters, ages, the order of neighbours. One call
+/// Lists all else that a person can see of a namespace, without what changes by itself: counters, ages, the order of neighbours. One call
 /// shows several things where it can: in a guest of the kernel lab each call takes long.
 const STEADY: &str = "printf 'neigh show nud permanent\\nneigh show proxy\\n' >$LIST; { ip -4 -batch $LIST; ip -6 -batch $LIST; } | sort; \
     links=$(ip -o link | while read -r _ one _; do one=${one%:}; echo ${one%@*}; done); \
@@ -94,13 +94,8 @@ fn settled(bench: &Bench) -> String {
 }
 
 fn comes_back_to(bench: &Bench, before: &str, context: &str) {
-    let end = Instant::now() + patience(Duration::from_secs(10));
-    let mut now = whole(bench);
-    while now != before && Instant::now() < end {
-        thread::sleep(Duration::from_millis(150));
-        now = whole(bench);
-    }
-    same(&now, before, context);
+    let limit = patience(Duration::from_secs(10));
+    becomes(before, limit, || whole(bench), context);
 }
 
 /// Best effort sends frames of this size, and the first stream is UDP if `udp`.

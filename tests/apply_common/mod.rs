@@ -63,11 +63,7 @@ impl Bench {
 
     /// Waits until a person sees what was seen before; fails with the lines that differ.
     pub(crate) fn comes_back_to(&self, before: &str, context: &str) {
-        let end = Instant::now() + PATIENCE;
-        while self.looks() != before && Instant::now() < end {
-            thread::sleep(Duration::from_millis(100));
-        }
-        same(&self.looks(), before, context);
+        becomes(before, PATIENCE, || self.looks(), context);
     }
 
     pub(crate) fn plan(&self) -> std::path::PathBuf {
@@ -147,6 +143,17 @@ pub(crate) fn said(output: &Output) -> String {
 
 pub(crate) fn code(output: &Output, wanted: i32) {
     assert_eq!(output.status.code(), Some(wanted), "{}", said(output));
+}
+
+/// Waits until a listing is `wanted`; fails with the lines that differ.
+pub(crate) fn becomes(wanted: &str, limit: Duration, list: impl Fn() -> String, context: &str) {
+    let end = Instant::now() + limit;
+    let mut now = list();
+    while now != wanted && Instant::now() < end {
+        thread::sleep(Duration::from_millis(100));
+        now = list();
+    }
+    same(&now, wanted, context);
 }
 
 /// Fails with the lines that differ.

@@ -64,8 +64,7 @@ struct rtw_ps_pair {
 	__u64 answer_to;	/* destination of the answer: 6 bytes */
 	__u64 sequence_at;	/* in the message: the group's number … */
 	__u64 writer_sequence_at; /* … and the writer's */
-	__u64 copies;		/* entries of `copy` in use */
-	__u64 copy[RTW_PS_COPIES]; /* length | question << 16 | answer << 32 */
+	__u64 copy[RTW_PS_COPIES]; /* length | question << 16 | answer << 32; 0: no more */
 	__u64 lease_ns;		/* answers end this time after `renewed_ns` */
 	__u64 gap_ns;		/* shortest mean time between two answers */
 	__u64 burst_ns;		/* answers ahead of that, as a time */

@@ -3,8 +3,13 @@
 //! Needs Linux 6.1, CAP_BPF and CAP_NET_ADMIN. Not for a real-time loop.
 
 use rtwire_sys::bpf::{BpfError, BpfObject, XdpLink, XdpMode};
+use rtwire_sys::carrier::{carrier, wait_for_carrier};
 use rtwire_sys::interface::{self, Interface};
 use rtwire_sys::netdev;
+use std::time::Duration;
+
+/// Time for which a link is awaited that the driver took down to attach the program. Auto-negotiation takes some 4 s.
+const LINK: Duration = Duration::from_secs(15);
 
 /// The mode to attach in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -85,6 +90,26 @@ pub fn attach(
             generic: Box::new(generic),
         }),
     }
+}
+
+/// Attaches a program as [`attach`] does, and waits for the link: some drivers take it down for a moment, and what is sent before it
+/// is back would be lost.
+///
+/// # Errors
+/// As for [`attach`].
+pub fn attach_and_wait(
+    object: &BpfObject,
+    program: &'static str,
+    interface: &Interface,
+    how: Attach,
+) -> Result<Attached, AttachError> {
+    let before = carrier(interface);
+    let attached = attach(object, program, interface.index, how)?;
+    if before.is_ok_and(|before| before.on) {
+        // A link that stays away is seen by whoever counts.
+        let _ = wait_for_carrier(interface, LINK);
+    }
+    Ok(attached)
 }
 
 /// Returns true where the driver tells a program the VLAN tag that it keeps outside of a frame. Such a program runs in native mode only.

@@ -20,7 +20,6 @@ use layout::{
 use rtwire_link::frame_ring::{FrameRing, RECORD_WORDS, Taken};
 use rtwire_link::xdp::{self, Attach, AttachError};
 use rtwire_sys::bpf::{BpfError, BpfObject, MappedArray, XdpLink, XdpMode};
-use rtwire_sys::carrier::{carrier, wait_for_carrier};
 use rtwire_sys::interface::Interface;
 use rtwire_sys::wait;
 use rtwire_wire::MacAddress;
@@ -28,14 +27,11 @@ use rtwire_wire::uadp::{FieldPlace, FixedLayout, PADDED_OCTETS};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::sync::atomic::{Ordering, fence};
-use std::time::Duration;
 
 pub(crate) use layout::{ANSWERED, COPIES, PAIRS as MOST_PAIRS};
 
 /// The program's name in its object.
 const PROGRAM: &str = "pubsub";
-/// Time for which a link is awaited that the driver took down to attach the program.
-const LINK: Duration = Duration::from_secs(15);
 /// The answers that may follow each other at once, where questions have come late.
 const BURST: u64 = 4;
 
@@ -158,7 +154,6 @@ impl Pair<'_> {
         words.set(PairWord::AnswerTo, word_of(self.answer_to));
         words.set(PairWord::SequenceAt, sequence as u64);
         words.set(PairWord::WriterSequenceAt, writer as u64);
-        words.set(PairWord::Copies, self.copies.len() as u64);
         for (nth, copy) in self.copies.iter().enumerate().take(COPIES) {
             let (from, to) = (u64::from(copy.question.at), u64::from(copy.answer.at));
             words.0[PairWord::Copy as usize + nth] =
@@ -281,14 +276,9 @@ impl Driver {
         interface: &Interface,
         how: Attach,
     ) -> Result<(), AttachError> {
-        let before = carrier(interface);
-        let attached = xdp::attach(object, PROGRAM, interface.index, how)?;
+        let attached = xdp::attach_and_wait(object, PROGRAM, interface, how)?;
         self.link = Some(attached.link);
         self.why_generic = attached.why_generic;
-        if before.is_ok_and(|before| before.on) {
-            // Some drivers take the link down for a moment.
-            let _ = wait_for_carrier(interface, LINK);
-        }
         Ok(())
     }
 

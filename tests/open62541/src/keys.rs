@@ -17,7 +17,7 @@ const HAS_COMPONENT: u32 = 47;
 const PUBLISH_SUBSCRIBE: u32 = 14443;
 const GET_SECURITY_KEYS: u32 = 15215;
 
-/// What the service sends.
+/// The answer of the service.
 struct Settings {
     lifetime_ms: f64,
     /// The lifetime in answers, where it is another one.

@@ -6,7 +6,6 @@ use super::layout::{
 use super::{Attach, Attachment, ProgramError, Shared, XdpMode};
 use crate::xdp::{self, AttachError};
 use rtwire_sys::bpf::{AttachedXdp, BpfError, BpfObject, XdpLink, attach_xdp, attached};
-use rtwire_sys::carrier::{carrier, wait_for_carrier};
 use rtwire_sys::interface::{AddressWatch, Interface};
 use rtwire_sys::{Errno, netns};
 use rtwire_wire::EtherType;
@@ -20,9 +19,6 @@ use std::time::{Duration, Instant};
 pub(super) const PROGRAM: &str = "receive";
 /// Time for which attaching and joining are tried in turn.
 const PATIENCE: Duration = Duration::from_millis(500);
-
-/// Time for which a link is awaited that the driver took down to attach the program. Auto-negotiation takes some 4 s.
-const LINK: Duration = Duration::from_secs(15);
 
 /// One of the objects that the program is compiled to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,13 +65,8 @@ fn open_variant(
     let (object, mut shared) = load_variant(interface.clone(), ether_type, variant)?;
     let start = Instant::now();
     loop {
-        let before = carrier(interface);
-        let refused = match xdp::attach(&object, PROGRAM, shared.interface.index, how) {
+        let refused = match xdp::attach_and_wait(&object, PROGRAM, interface, how) {
             Ok(attached) => {
-                if before.is_ok_and(|before| before.on) {
-                    // Some drivers take the link down for a moment. What is sent before it is back would be lost.
-                    let _ = wait_for_carrier(interface, LINK);
-                }
                 shared.attachment = Mutex::new(Attachment {
                     link: Some(attached.link),
                     joined: false,

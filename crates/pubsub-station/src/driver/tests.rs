@@ -8,6 +8,7 @@ use rtwire_pubsub::fixed_layout;
 use rtwire_testkit::layout as shared_layout;
 use rtwire_wire::uadp::{Content, DataSetMessage, Header, MessageKind};
 use std::path::Path;
+use std::time::Duration;
 
 const DROP: u32 = 1;
 const PASS: u32 = 2;
