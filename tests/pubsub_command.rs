@@ -10,7 +10,10 @@ use std::io::{BufRead as _, BufReader, Read as _};
 
 /// Publishes 300 messages at `a`, of which 200 must arrive at `b`, and checks each value.
 fn delivers(pair: &NetnsPair, folder: &Folder, text: &str) -> serde_json::Value {
-    let file = folder.write("project.toml", text);
+    // A machine that stands still for 100 ms, the usual timeout here, is no fault of a station.
+    let interval = "interval = \"2 ms\"\n";
+    let patient = format!("{interval}receive-timeout = \"10 s\"\n");
+    let file = folder.write("project.toml", &text.replace(interval, &patient));
     let arguments = [
         "--messages",
         "200",
@@ -240,7 +243,12 @@ fn a_subscriber_learns_from_a_publisher_what_it_sends() {
     // Messages go to another address than probes.
     let learned = std::fs::read_to_string(&discovered).unwrap();
     assert!(!learned.contains("value ="), "{learned}");
-    let learned = learned.replace("01-00-5E-00-00-09", "01-00-5E-7F-00-01");
+    let (from, to) = (
+        "\naddress = \"01-00-5E-00-00-09\"",
+        "\naddress = \"01-00-5E-7F-00-01\"",
+    );
+    assert!(learned.contains(from) && learned.contains(own), "{learned}");
+    let learned = learned.replace(from, to);
     let learned = folder.write("learned.toml", &learned);
     let arguments = ["--messages", "5", "--duration", "60s", "--values", "--json"];
     let mut subscriber = start(&pair.b, "subscribe", &learned, &arguments);
@@ -252,6 +260,57 @@ fn a_subscriber_learns_from_a_publisher_what_it_sends() {
     assert_eq!(code, Some(4), "{told}");
     assert!(told.contains("publisher 2235 has not answered"), "{told}");
     publisher.stop();
+}
+
+/// A project of two fields; the second version has them the other way round, with a third one before them.
+fn version(number: u32, fields: &[(&str, &str, &str)]) -> String {
+    let mut text = format!(
+        "[connection]\npublisher-id = 2234\n{ETHERNET}discovery = \"01-00-5E-00-00-09\"\n\
+         [real-time]\npriority = 0\n[[writer-group]]\nname = \"g\"\nid = 100\nversion = {number}\n{FIXED}\
+         [[writer-group.data-set]]\nname = \"d\"\nwriter = 7\nmajor-version = {number}\n"
+    );
+    for (name, kind, value) in fields {
+        text += &format!(
+            "[[writer-group.data-set.field]]\nname = \"{name}\"\ntype = \"{kind}\"\nvalue = {value}\n"
+        );
+    }
+    text
+}
+
+#[test]
+fn a_running_subscriber_follows_changes_of_the_metadata() {
+    require!(root, program "ip");
+    let pair = NetnsPair::new();
+    let folder = Folder::new();
+    let (speed, name) = (("speed", "Double", "1.5"), ("count", "Int32", "7"));
+    let first = folder.write("first.toml", &version(1, &[speed, name]));
+    let faster = ("speed", "Double", "2.5");
+    let more = [("new", "Int64", "-1"), ("count", "Int32", "8"), faster];
+    let second = folder.write("second.toml", &version(2, &more));
+    let fewer = folder.write("fewer.toml", &version(3, &[name]));
+    let arguments = ["--values", "--json", "--duration", "60s"];
+    let mut subscriber = start(&pair.b, "subscribe", &first, &arguments);
+    for (file, wanted) in [
+        (&first, "speed = 1.5, count = 7"),
+        (&second, "speed = 2.5, count = 8"),
+        (&first, "speed = 1.5, count = 7"),
+    ] {
+        let publisher = start(&pair.a, "publish", file, &["--json"]);
+        subscriber.until(wanted);
+        publisher.stop();
+    }
+    // A field is gone: nothing is taken, and the reason is told.
+    let publisher = start(&pair.a, "publish", &fewer, &["--json"]);
+    subscriber.told("has no field `speed` any more");
+    publisher.stop();
+    let (_, report) = subscriber.stop();
+    let group = &report["groups"][0];
+    assert_eq!(count(reader(&report), "changes"), 2, "{report}");
+    assert!(count(group, "other_versions") > 0, "{report}");
+    assert_eq!(
+        group["metadata_fault"],
+        "the publisher's data set `d` has no field `speed` any more"
+    );
 }
 
 #[test]

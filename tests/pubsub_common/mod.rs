@@ -13,7 +13,7 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::OnceLock;
+use std::sync::{OnceLock, mpsc};
 
 pub const BINARY: &str = env!("CARGO_BIN_EXE_rtwire");
 
@@ -125,6 +125,7 @@ pub fn secured(mode: &str, keys: &str, more: &str) -> String {
 pub struct Running {
     child: Child,
     lines: BufReader<std::process::ChildStdout>,
+    errors: mpsc::Receiver<String>,
 }
 
 fn command(side: &Side, verb: &str, file: &Path, arguments: &[&str]) -> Command {
@@ -158,12 +159,17 @@ pub fn start(side: &Side, verb: &str, file: &Path, arguments: &[&str]) -> Runnin
         line.starts_with("subscribed") || line.starts_with("publishing"),
         "{line}"
     );
+    let (sender, told) = mpsc::channel();
     std::thread::spawn(move || {
-        let mut rest = String::new();
-        let _ = errors.read_to_string(&mut rest);
+        for line in errors.lines().map_while(Result::ok) {
+            let _ = sender.send(line);
+        }
     });
-    let lines = BufReader::new(child.stdout.take().unwrap());
-    Running { child, lines }
+    Running {
+        lines: BufReader::new(child.stdout.take().unwrap()),
+        child,
+        errors: told,
+    }
 }
 
 impl Running {
@@ -183,6 +189,18 @@ impl Running {
                 return line;
             }
         }
+    }
+
+    /// Waits until it has said `wanted` beside its output.
+    pub fn told(&self, wanted: &str) {
+        let mut before = Vec::new();
+        while let Ok(line) = self.errors.recv() {
+            if line.contains(wanted) {
+                return;
+            }
+            before.push(line);
+        }
+        panic!("it ended before `{wanted}`: {before:?}");
     }
 
     /// Waits for the end. Returns the exit code and the report.

@@ -235,7 +235,10 @@ fn ask(arguments: &DiscoverArguments) -> Result<(), (u8, String)> {
         return Err((SILENT, message));
     }
     let path = arguments.output.as_deref().unwrap_or(Path::new(UNNAMED));
-    let imported = exchange::discovered(&learned, &publisher, &address, path).map_err(failed)?;
+    let mut imported =
+        exchange::discovered(&learned, &publisher, &address, path).map_err(failed)?;
+    // A subscriber asks there again when the metadata change.
+    imported.project.connection.discovery = Some(address);
     eprintln!("rtwire pubsub: `address` is that of discovery; change it if messages go elsewhere");
     print_project(&imported, arguments.output.as_deref()).map_err(|message| (FAULTY, message))
 }

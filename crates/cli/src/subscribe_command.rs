@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use rtwire_pubsub_station::{
-    Goes, PlanPlace, Project, ReaderReport, StationError, StreamEnd, SubscribeReport,
+    Goes, MetadataNews, PlanPlace, Project, ReaderReport, StationError, StreamEnd, SubscribeReport,
     SubscriberStation, Update,
 };
 use rtwire_sys::signal;
@@ -77,6 +77,20 @@ fn subscribe(arguments: &SubscribeArguments) -> Result<u8, (u8, String)> {
     if let Some(folder) = &arguments.images {
         station.map_images(folder).map_err(failed)?;
     }
+    station.tell_metadata(|news| match news {
+        MetadataNews::Taken { group } => {
+            eprintln!(
+                "group {}: the publisher's new metadata are in use",
+                group.name
+            );
+        }
+        MetadataNews::Refused { group, why } => {
+            eprintln!(
+                "group {}: messages of other metadata are passed over: {why}",
+                group.name
+            );
+        }
+    });
     eprintln!("subscribed to {}", described(&project));
     let begun = Instant::now();
     let sets = project
@@ -177,6 +191,9 @@ fn table(report: &SubscribeReport) -> String {
             group.counters.messages,
             listed(&counts)
         ));
+        if let Some(fault) = &group.metadata_fault {
+            text.push_str(&format!("  metadata: {fault}\n"));
+        }
         for reader in &group.readers {
             shown(&mut text, reader);
         }
@@ -201,6 +218,7 @@ fn shown(text: &mut String, reader: &ReaderReport) {
         ("restarts", reader.counters.restarts),
         ("with other fields", reader.counters.mismatches),
         ("of other metadata", reader.counters.other_versions),
+        ("changes of metadata", reader.counters.changes),
         ("malformed", reader.counters.malformed),
         ("not valid", reader.counters.invalid),
         (

@@ -1,4 +1,4 @@
-//! Discovery at a station: a thread that answers probes beside the publisher, and a subscriber's questions (OPC 10000-14, 7.2.4.6).
+//! Discovery at a station: a thread that answers probes beside the publisher, and questions to a publisher (OPC 10000-14, 7.2.4.6).
 
 use crate::StationError;
 use crate::common::prefix;
@@ -20,12 +20,12 @@ use std::time::Duration;
 /// The longest wait without a look at the end.
 const LOOK: Duration = Duration::from_millis(50);
 /// The time in ns after which a question is repeated: publishers wait half a second at most.
-const REPEAT_NS: u64 = 700_000_000;
+pub(crate) const REPEAT_NS: u64 = 700_000_000;
 /// Frames that may wait in the kernel.
 const QUEUE: usize = 64;
 
 /// A way to send and receive discovery messages.
-struct Way {
+pub(crate) struct Way {
     receiver: Receiver,
     sender: Sender,
     /// Keeps the group's address in the interface's filter.
@@ -36,7 +36,7 @@ struct Way {
 }
 
 impl Way {
-    fn open(interface: &str, transport: Transport) -> Result<Self, StationError> {
+    pub(crate) fn open(interface: &str, transport: Transport) -> Result<Self, StationError> {
         let own = interface::by_name(interface)?;
         let config = ReceiverConfig {
             interface: interface.to_owned(),
@@ -171,13 +171,29 @@ pub fn discover(
         Information::WriterConfiguration(WriterIds::of(&[])),
         Information::MetaData(WriterIds::of(&[])),
     ];
+    let enough = |learned: &[Learned], quiet_ns| is_whole(learned) && quiet_ns >= REPEAT_NS;
+    let never = AtomicBool::new(false);
+    ask(&mut way, publisher, &questions, longest, &never, enough)
+}
+
+/// Asks a publisher, and repeats the questions until `enough` is true of what it has told and of the ns since its last news, until `stop` is set, or for
+/// `longest`. Of several descriptions of one part the last one stays.
+pub(crate) fn ask(
+    way: &mut Way,
+    publisher: &Publisher,
+    questions: &[Information<'_>],
+    longest: Duration,
+    stop: &AtomicBool,
+    enough: impl Fn(&[Learned], u64) -> bool,
+) -> Result<Vec<Learned>, StationError> {
     let mut learned: Vec<Learned> = Vec::new();
     let begun = wait::monotonic_ns();
     let end_ns = begun.saturating_add(u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX));
     let (mut ask_ns, mut news_ns) = (begun, begun);
     loop {
         let now = wait::monotonic_ns();
-        if now >= end_ns || is_whole(&learned) && now >= news_ns + REPEAT_NS {
+        let quiet_ns = now.saturating_sub(news_ns);
+        if now >= end_ns || enough(&learned, quiet_ns) || stop.load(Ordering::Relaxed) {
             return Ok(learned);
         }
         if now >= ask_ns {
@@ -185,7 +201,7 @@ pub fn discover(
             for question in questions {
                 let mut frame = way.prefix.clone();
                 frame.extend(
-                    probe(publisher, question)
+                    probe(publisher, *question)
                         .map_err(rtwire_pubsub::discovery::DiscoveryFault::from)?,
                 );
                 way.sender.send(&frame)?;
@@ -198,6 +214,7 @@ pub fn discover(
             way.receiver.release();
             if let Some(found) = found? {
                 if !learned.contains(&found) {
+                    learned.retain(|one| !one.is_about_the_same(&found));
                     learned.push(found);
                     news_ns = now;
                 }
@@ -208,17 +225,22 @@ pub fn discover(
 
 /// Returns true where a group is known, and the metadata of all writers of all known groups.
 fn is_whole(learned: &[Learned]) -> bool {
-    let known = |id: u16| {
-        learned.iter().any(|one| match one {
-            Learned::MetaData { writer, .. } => *writer == id,
-            Learned::Refused { writers, .. } => writers.contains(&id),
-            Learned::Group { .. } => false,
-        })
-    };
     let mut groups = learned.iter().filter_map(|one| match one {
         Learned::Group { writers, .. } => Some(writers),
         _ => None,
     });
     let any = groups.clone().next().is_some();
-    any && groups.all(|writers| writers.iter().all(|id| known(*id)))
+    any && groups.all(|writers| knows_all(learned, writers))
+}
+
+/// Returns true where the metadata of these writers are known, or were refused.
+pub(crate) fn knows_all(learned: &[Learned], writers: &[u16]) -> bool {
+    let known = |id: &u16| {
+        learned.iter().any(|one| match one {
+            Learned::MetaData { writer, .. } => writer == id,
+            Learned::Refused { writers, .. } => writers.contains(id),
+            Learned::Group { .. } => false,
+        })
+    };
+    writers.iter().all(known)
 }

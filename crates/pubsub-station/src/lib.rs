@@ -6,6 +6,7 @@
 //!    │     └── keeper: nonces on the disk, changes of the key file
 //!    │     └── answers: the driver sends the newest message upon each question (XDP)
 //!    └─► SubscriberStation ─ run ──► Receiver ─► node ─► NewestImage (any thread), counters, latency
+//!          └── metadata watch: asks the publisher when its metadata have changed
 //! ```
 //!
 //! A publisher whose values come from a program:
@@ -83,6 +84,7 @@ pub mod key_service;
 mod key_watch;
 mod keys;
 mod memory;
+mod metadata_watch;
 mod nonces;
 mod outgoing;
 mod private_file;
@@ -98,6 +100,7 @@ pub use driver::AnswerCounters;
 pub use error::StationError;
 pub use keys::KeyFile;
 pub use memory::{Stamp, ValueMemory};
+pub use metadata_watch::MetadataNews;
 pub use nonces::NonceFile;
 pub use project::{
     AnswerEntry, Connection, FieldSource, GroupEntry, PlanPlace, Project, RealTime, SecurityFiles,

@@ -146,6 +146,8 @@ pub struct ReaderGroupReport {
     /// The counters.
     #[serde(flatten)]
     pub counters: ReaderGroupCounters,
+    /// The reason why messages of other metadata or versions are still passed over, where the publisher was asked for its own.
+    pub metadata_fault: Option<String>,
     /// The readers.
     pub readers: Vec<ReaderReport>,
 }

@@ -2,6 +2,7 @@
 
 use crate::common::become_real_time;
 use crate::key_watch::{self, KeyWatch, NewKeys};
+use crate::metadata_watch::{Announced, Listener, MetadataNews, MetadataWatch};
 use crate::project::{Project, RealTime, Transport};
 use crate::report::SubscribeReport;
 use crate::watched::{self, NewestImage, Watched};
@@ -38,6 +39,16 @@ impl Wanted {
     }
 }
 
+/// The state of a group's metadata.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    /// The messages that could not be taken, up to the last question or answer.
+    strange: u64,
+    asked: bool,
+    /// The reason why the last answer was of no use.
+    fault: Option<String>,
+}
+
 /// A subscriber.
 #[derive(Debug)]
 pub struct SubscriberStation {
@@ -49,13 +60,17 @@ pub struct SubscriberStation {
     wanted: Vec<Wanted>,
     watched: Vec<Watched>,
     keys: KeyWatch,
+    metadata: MetadataWatch,
+    /// The state of each group's metadata.
+    known: Vec<Known>,
+    listener: Listener,
     real_time: RealTime,
     interface: String,
     frames: u64,
     other_vlans: u64,
     /// The readers are on.
     begun: bool,
-    /// The next look at new keys, ns of CLOCK_MONOTONIC.
+    /// The next look at new keys and metadata, ns of CLOCK_MONOTONIC.
     look_ns: u64,
 }
 
@@ -186,6 +201,9 @@ impl SubscriberStation {
             wanted,
             watched,
             keys: KeyWatch::start(keys)?,
+            metadata: MetadataWatch::start(project, name)?,
+            known: vec![Known::default(); project.groups.len()],
+            listener: Listener::default(),
             real_time: project.real_time,
             interface: name.to_owned(),
             frames: 0,
@@ -209,6 +227,11 @@ impl SubscriberStation {
     /// There is none of these names; the message lists those that there are.
     pub fn image(&self, group: &str, data_set: &str) -> Result<NewestImage, StationError> {
         watched::image(&self.node, &self.watched, group, data_set)
+    }
+
+    /// Calls `told` on the receiving thread when the publisher has been asked for its metadata, and they were taken or not.
+    pub fn tell_metadata(&mut self, told: impl FnMut(MetadataNews<'_>) + Send + 'static) {
+        self.listener = Listener::new(told);
     }
 
     /// Receives until `stop` is set or `duration` is over, on the calling thread, which becomes real-time as the project
@@ -293,12 +316,13 @@ impl SubscriberStation {
         }
     }
 
-    /// Looks at timeouts, and now and then at new keys. Returns the time, ns of CLOCK_TAI.
+    /// Looks at timeouts, and now and then at new keys and metadata. Returns the time, ns of CLOCK_TAI.
     fn begin_turn(&mut self, monotonic_ns: u64) -> u64 {
         self.begin();
         if monotonic_ns >= self.look_ns {
             self.look_ns = monotonic_ns.saturating_add(LOOK_NS);
             self.take_keys();
+            self.follow_metadata();
         }
         let now = wait::now_ns();
         self.node.look(now);
@@ -377,13 +401,44 @@ impl SubscriberStation {
         }
     }
 
+    /// Takes metadata that the publisher has announced, which allocates, and has it asked where messages of others have come. No system call without news.
+    fn follow_metadata(&mut self) {
+        while let Some(Announced { group, found }) = self.metadata.answered() {
+            let node = self.node.groups_mut().get_mut(group);
+            let (Some(node), Some(known)) = (node, self.known.get_mut(group)) else {
+                continue;
+            };
+            known.asked = false;
+            let adopted = found.and_then(|found| node.adopt(&found).map_err(|why| why.to_string()));
+            // What came in the meantime was of the old metadata.
+            known.strange = node.strange();
+            let group = node.config();
+            match &adopted {
+                Ok(true) => self.listener.tell(MetadataNews::Taken { group }),
+                Ok(false) => {}
+                Err(why) => self.listener.tell(MetadataNews::Refused { group, why }),
+            }
+            known.fault = adopted.err();
+        }
+        for (at, (group, known)) in self.node.groups().iter().zip(&mut self.known).enumerate() {
+            let strange = group.strange();
+            if strange > known.strange && !known.asked && self.metadata.ask(at) {
+                known.asked = true;
+                known.strange = strange;
+            }
+        }
+    }
+
     /// Returns the report so far.
     ///
     /// # Errors
     /// The kernel does not tell how many frames it lost.
     pub fn report(&mut self) -> Result<SubscribeReport, StationError> {
         let dropped = self.receiver.dropped()?;
-        let groups = watched::reports(&self.node, &self.watched);
+        let mut groups = watched::reports(&self.node, &self.watched);
+        for (group, known) in groups.iter_mut().zip(&self.known) {
+            group.metadata_fault.clone_from(&known.fault);
+        }
         Ok(SubscribeReport {
             interface: self.interface.clone(),
             frames: self.frames,

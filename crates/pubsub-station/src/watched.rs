@@ -199,6 +199,7 @@ fn group_report(group: &ReaderGroup) -> ReaderGroupReport {
         id: group.config().id,
         state: group.state().name().to_owned(),
         counters: group.counters(),
+        metadata_fault: None,
         readers: Vec::new(),
     }
 }

@@ -98,6 +98,24 @@ pub enum Learned {
     },
 }
 
+impl Learned {
+    /// Returns true where both describe the same data set, or the same writer group.
+    #[must_use]
+    pub fn is_about_the_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::MetaData { writer, .. }, Self::MetaData { writer: same, .. }) => writer == same,
+            (
+                Self::Group { configuration, .. },
+                Self::Group {
+                    configuration: other,
+                    ..
+                },
+            ) => configuration.number("WriterGroupId") == other.number("WriterGroupId"),
+            _ => false,
+        }
+    }
+}
+
 /// Counters of discovery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiscoveryCounters {

@@ -2,23 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod common;
+
+use common::Sent;
 use rtwire_pubsub::Publisher;
 use rtwire_pubsub::discovery::{Announcer, Description, DiscoveryFault, Learned, learn, probe};
 use rtwire_pubsub::uabinary::{Item, Record};
+use rtwire_wire::Node;
 use rtwire_wire::uadp::{Information, WriterIds};
-use rtwire_wire::{Node, Outbox};
 
 const MS: u64 = 1_000_000;
 const OURS: Publisher = Publisher::UInt16(2234);
-
-#[derive(Default)]
-struct Sent(Vec<Vec<u8>>);
-
-impl Outbox for Sent {
-    fn send(&mut self, frame: &[u8], _launch_ns: Option<u64>) {
-        self.0.push(frame.to_vec());
-    }
-}
 
 fn meta(name: &str) -> Record {
     let field = Record::named("FieldMetaData").unwrap();

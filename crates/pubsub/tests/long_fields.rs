@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod common;
+
+use common::{Sent, field};
 use proptest::prelude::*;
 use rtwire_pubsub::publish::PublisherNode;
 use rtwire_pubsub::publish::{WriterGroup, longest_message_bytes};
@@ -10,27 +13,10 @@ use rtwire_pubsub::{
     ConfigFault, DataSet, Extent, Field, FieldValue, Group, Profile, Publisher, Scalar,
     ScalarArray, Values,
 };
+use rtwire_wire::Node;
 use rtwire_wire::uadp::{BuiltIn, FieldEncoding};
-use rtwire_wire::{Node, Outbox};
 
 const MS: u64 = 1_000_000;
-
-#[derive(Default)]
-struct Sent(Vec<Vec<u8>>);
-
-impl Outbox for Sent {
-    fn send(&mut self, frame: &[u8], _launch_ns: Option<u64>) {
-        self.0.push(frame.to_vec());
-    }
-}
-
-fn field(name: &str, kind: BuiltIn, extent: Extent) -> Field {
-    Field {
-        name: name.to_owned(),
-        kind,
-        extent,
-    }
-}
 
 fn group(encoding: FieldEncoding, key_frame_count: u32, fields: Vec<Field>) -> Group {
     let raw = encoding == FieldEncoding::RawData;

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod common;
+
+use common::{Sent, field};
 use proptest::prelude::*;
 use rtwire_pubsub::publish::{PublisherNode, WriterGroup};
 use rtwire_pubsub::security::{
@@ -11,26 +14,13 @@ use rtwire_pubsub::subscribe::{Outcome, Reader, ReaderGroup, SubscriberNode};
 use rtwire_pubsub::{
     ConfigFault, DataSet, Extent, Field, Group, Profile, Publisher, Scalar, State,
 };
+use rtwire_wire::Node;
 use rtwire_wire::uadp::{BuiltIn, FieldEncoding};
-use rtwire_wire::{Node, Outbox};
 
 const MS: u64 = 1_000_000;
 
-#[derive(Default)]
-struct Sent(Vec<Vec<u8>>);
-
-impl Outbox for Sent {
-    fn send(&mut self, frame: &[u8], _launch_ns: Option<u64>) {
-        self.0.push(frame.to_vec());
-    }
-}
-
 fn data_set(writer: u16, encoding: FieldEncoding, key_frame_count: u32) -> DataSet {
-    let field = |name: &str, kind| Field {
-        name: name.to_owned(),
-        kind,
-        extent: Extent::Scalar,
-    };
+    let field = |name: &str, kind| field(name, kind, Extent::Scalar);
     DataSet {
         writer,
         name: format!("set {writer}"),

@@ -1,5 +1,6 @@
 //! A reader group: which messages are its own, their security, and the parts for its readers.
 
+use super::announced::Unsuitable;
 use super::joint::Added;
 use super::reader::{Padding, Reader, Verdict};
 use crate::config::{ConfigFault, Group, MOST_DATA_SETS, publisher_number};
@@ -53,6 +54,10 @@ pub enum Outcome {
 #[derive(Debug)]
 pub struct ReaderGroup {
     config: Group,
+    /// The version of the group that messages have; 0: any.
+    version: u32,
+    /// That of the last message of another version.
+    other: Option<u32>,
     component: Component,
     readers: Vec<Reader>,
     opener: Option<Opener>,
@@ -83,6 +88,8 @@ impl ReaderGroup {
             opened: Vec::with_capacity(MOST_BYTES),
             opener,
             layout: fixed::layout(&config).filter(|_| !config.security.is_secured()),
+            version: config.version,
+            other: None,
             config,
             counters: ReaderGroupCounters::default(),
         })
@@ -110,6 +117,52 @@ impl ReaderGroup {
     #[must_use]
     pub const fn counters(&self) -> ReaderGroupCounters {
         self.counters
+    }
+
+    /// Returns the messages so far that could not be taken, and perhaps could by another description. Where they become more, the publisher may be
+    /// asked for its own: [`adopt`](Self::adopt).
+    #[must_use]
+    pub fn strange(&self) -> u64 {
+        let readers = self.readers.iter().map(Reader::strange);
+        self.counters.other_versions + readers.sum::<u64>()
+    }
+
+    /// Reads by the description that the publisher has announced of this group, whose fields are found by their names; those that are not in the
+    /// reader's own description are passed over. Returns false, and changes nothing, where it is the one in use, or not that of the messages that came.
+    /// It allocates.
+    ///
+    /// # Errors
+    /// The group is secured, which announcements are not; a writer or a field is gone, or has another type. Nothing is changed.
+    pub fn adopt(&mut self, announced: &Group) -> Result<bool, Unsuitable> {
+        if self.config.security.is_secured() {
+            let group = self.config.name.clone();
+            return Err(Unsuitable::Secured { group });
+        }
+        let mut found = Vec::new();
+        for reader in &self.readers {
+            let own = reader.data_set();
+            let mut sets = announced.data_sets.iter();
+            let set = sets.find(|set| set.writer == own.writer);
+            let set = set.ok_or_else(|| Unsuitable::NoWriter {
+                data_set: own.name.clone(),
+                writer: own.writer,
+            })?;
+            found.push((set, reader.compare(set)?));
+        }
+        let fits = self.other.is_none_or(|other| other == announced.version)
+            && found.iter().all(|(_, compared)| compared.fits);
+        let same =
+            announced.version == self.version && found.iter().all(|(_, compared)| compared.same);
+        if same || !fits {
+            return Ok(false);
+        }
+        self.layout = fixed::layout(announced).filter(|_| announced.data_sets.len() == 1);
+        self.version = announced.version;
+        self.other = None;
+        for (reader, (set, compared)) in self.readers.iter_mut().zip(found) {
+            reader.adopt(set, compared.sent);
+        }
+        Ok(true)
     }
 
     /// The keys, to add and to remove some.
@@ -247,9 +300,10 @@ impl ReaderGroup {
                 }
             }
         };
-        let version = self.config.version;
+        let version = self.version;
         if version != 0 && group.group_version.is_some_and(|found| found != version) {
             self.counters.other_versions += 1;
+            self.other = group.group_version;
             return Outcome::Passed;
         }
         let state = self.component.state();

@@ -1,9 +1,11 @@
 //! The subscribing side: reader groups with their readers, as a node without I/O.
 
+mod announced;
 mod group;
 mod joint;
 mod reader;
 
+pub use announced::Unsuitable;
 pub use group::{Outcome, ReaderGroup, ReaderGroupCounters};
 pub use reader::{Reader, ReaderCounters};
 

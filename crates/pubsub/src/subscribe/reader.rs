@@ -1,12 +1,15 @@
 //! A data set reader: the newest values of one data set, and what was wrong with those that were not taken.
 
+use super::announced::{Sent, Unsuitable};
 use super::joint::Joint;
 use crate::config::DataSet;
 use crate::field::{Scalar, scalar_bytes};
 use crate::sequence::{Order, Sequence};
 use crate::state::{Component, State};
 use crate::values::Values;
-use rtwire_wire::uadp::{self, Content, DataSetMessage, DateTime, FieldPlace, FixedMessage};
+use rtwire_wire::uadp::{
+    self, Content, DataSetMessage, DateTime, FieldPlace, FixedMessage, Variant,
+};
 
 /// The counters of a reader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
@@ -35,6 +38,8 @@ pub struct ReaderCounters {
     pub mismatches: u64,
     /// Messages of another version of the metadata.
     pub other_versions: u64,
+    /// Times that metadata which the publisher announced took the place of those before.
+    pub changes: u64,
     /// Messages that could not be read, such as RawData of a wrong length.
     pub malformed: u64,
     /// Messages that their publisher marked as not valid.
@@ -112,6 +117,12 @@ enum Frame {
 #[derive(Debug)]
 pub struct Reader {
     data_set: DataSet,
+    /// The versions of the metadata that messages have, major and minor; 0: any.
+    versions: [u32; 2],
+    /// The places of the publisher's fields; `None`: they are those of the description.
+    sent: Option<Box<Sent>>,
+    /// The versions of the last message of other metadata.
+    others: [Option<u32>; 2],
     component: Component,
     timeout_ns: u64,
     deadline_ns: Option<u64>,
@@ -133,6 +144,9 @@ impl Reader {
         Self {
             incoming: values.clone(),
             values,
+            versions: [data_set.major_version, data_set.minor_version],
+            sent: None,
+            others: [None; 2],
             data_set,
             component: Component::new(State::PreOperational),
             timeout_ns,
@@ -151,6 +165,12 @@ impl Reader {
     #[must_use]
     pub const fn data_set(&self) -> &DataSet {
         &self.data_set
+    }
+
+    /// The versions of the metadata that are read, major and minor: those of the description, or of an announcement that was taken; 0: any.
+    #[must_use]
+    pub const fn versions(&self) -> [u32; 2] {
+        self.versions
     }
 
     /// The state.
@@ -264,6 +284,7 @@ impl Reader {
         }
         if self.is_other_version(message) {
             self.counters.other_versions += 1;
+            self.others = [message.major_version, message.minor_version];
             return Verdict::Passed;
         }
         let number = message.sequence.or(group_sequence);
@@ -300,7 +321,7 @@ impl Reader {
         if matches!(self.component.state(), State::Disabled | State::Paused) {
             return Verdict::Passed;
         }
-        if let Some(scalars) = self.incoming.scalars_mut() {
+        if let (Some(scalars), None) = (self.incoming.scalars_mut(), &self.sent) {
             for (value, place) in scalars.iter_mut().zip(places) {
                 let own = place.of(message.bytes()).unwrap_or_default();
                 let mut bits = [0; 8];
@@ -312,7 +333,8 @@ impl Reader {
             let mut fields = places.iter().enumerate();
             let valid = fields.all(|(field, place)| {
                 let own = place.of(message.bytes()).unwrap_or_default();
-                self.incoming.take_raw(field, own) == Some(own.len())
+                take_raw(&mut self.incoming, self.sent.as_deref_mut(), field, own)
+                    == Some(own.len())
             });
             if !valid {
                 self.counters.malformed += 1;
@@ -381,7 +403,8 @@ impl Reader {
     fn is_ambiguous(&self, content: &Content<'_>, padding: Padding) -> bool {
         match content {
             Content::RawData(bytes) => {
-                let whole = self.data_set.raw_bytes();
+                let sent = self.sent.as_ref();
+                let whole = sent.map_or_else(|| self.data_set.raw_bytes(), |sent| sent.raw_bytes);
                 let data = self.data_set.zeros_are_data;
                 let padded = match padding {
                     Padding::Never => false,
@@ -397,31 +420,67 @@ impl Reader {
         }
     }
 
-    /// Returns true for metadata that are not those of the description; version 0 there stands for any.
+    /// Returns true for other metadata than those that are read.
     fn is_other_version(&self, message: &DataSetMessage<'_>) -> bool {
+        let [major, minor] = self.versions;
         let differs = |wanted: u32, found: Option<u32>| {
             wanted != 0 && found.is_some_and(|found| found != wanted)
         };
-        differs(self.data_set.major_version, message.major_version)
-            || differs(self.data_set.minor_version, message.minor_version)
+        differs(major, message.major_version) || differs(minor, message.minor_version)
+    }
+
+    /// Returns the messages so far that could not be taken, and perhaps could with other metadata.
+    pub(super) const fn strange(&self) -> u64 {
+        self.counters.other_versions + self.counters.mismatches + self.counters.malformed
+    }
+
+    /// Compares announced metadata with those that are read.
+    pub(super) fn compare(&self, announced: &DataSet) -> Result<Compared, Unsuitable> {
+        let found = [announced.major_version, announced.minor_version];
+        let mut both = self.others.iter().zip(found);
+        let fits = both.all(|(seen, found)| seen.is_none_or(|seen| seen == found));
+        let sent = Sent::of(&self.data_set, announced)?;
+        let same = found == self.versions
+            && sent.as_ref().map(Sent::places) == self.sent.as_deref().map(Sent::places);
+        Ok(Compared { sent, fits, same })
+    }
+
+    /// Reads by metadata that were announced from the next key frame on. Behind them the sequence begins anew.
+    pub(super) fn adopt(&mut self, announced: &DataSet, sent: Option<Sent>) {
+        self.versions = [announced.major_version, announced.minor_version];
+        self.sent = sent.map(Box::new);
+        self.others = [None; 2];
+        self.joint = Joint::default();
+        self.sequence.reset();
+        self.complete = false;
+        self.counters.changes += 1;
     }
 
     /// Reads fields into `incoming`.
     fn decode(&mut self, content: &Content<'_>, padding: Padding) -> Result<Frame, Verdict> {
         self.incoming.copy_from(&self.values);
+        let sent = self.sent.as_deref();
+        let (values, count) = (
+            &mut self.incoming,
+            sent.map_or(self.values.len(), Sent::len),
+        );
+        // Of a field that is not described any value is right.
+        let mut put = |at: usize, value: Option<Variant<'_>>| match sent {
+            None => values.put(at, value),
+            Some(sent) if at < count => sent.place(at).is_none_or(|own| values.put(own, value)),
+            Some(_) => false,
+        };
         let read = match content {
             Content::RawData(bytes) => return self.decode_raw(bytes, padding).map(|()| Frame::Key),
-            Content::KeyFrame(fields) | Content::Event(fields)
-                if fields.len() == self.values.len() =>
-            {
+            Content::KeyFrame(fields) | Content::Event(fields) if fields.len() == count => {
                 let event = matches!(content, Content::Event(_));
                 let mut all = fields.iter().enumerate();
-                let fits = all.all(|(at, field)| self.incoming.put(at, field.value()));
+                let fits = all.all(|(at, field)| put(at, field.value()));
                 fits.then_some(if event { Frame::Event } else { Frame::Key })
             }
             Content::DeltaFrame(fields) => fields
                 .without_fill()
-                .all(|(at, field)| self.incoming.put(usize::from(at), field.value()))
+                .all(|(at, field)| put(usize::from(at), field.value()))
                 .then_some(Frame::Delta),
             _ => None,
         };
@@ -434,7 +493,7 @@ impl Reader {
     fn decode_raw(&mut self, bytes: &[u8], padding: Padding) -> Result<(), Verdict> {
         let mut rest = bytes;
         let mut whole = true;
-        if let Some(scalars) = self.incoming.scalars_mut() {
+        if let (Some(scalars), None) = (self.incoming.scalars_mut(), &self.sent) {
             for place in scalars {
                 let length = scalar_bytes(place.kind()).unwrap_or(0);
                 let Some((own, behind)) = rest.split_at_checked(length) else {
@@ -447,8 +506,13 @@ impl Reader {
                 *place = Scalar::from_bits(place.kind(), u64::from_le_bytes(bits));
             }
         } else {
-            for field in 0..self.incoming.len() {
-                let Some(own) = self.incoming.take_raw(field, rest) else {
+            let count = self
+                .sent
+                .as_ref()
+                .map_or(self.values.len(), |sent| sent.len());
+            for field in 0..count {
+                let sent = self.sent.as_deref_mut();
+                let Some(own) = take_raw(&mut self.incoming, sent, field, rest) else {
                     whole = false;
                     break;
                 };
@@ -461,5 +525,27 @@ impl Reader {
         }
         self.counters.malformed += 1;
         Err(Verdict::Malformed)
+    }
+}
+
+/// Announced metadata beside those that are read.
+pub(super) struct Compared {
+    pub(super) sent: Option<Sent>,
+    /// They are those of the last message of other metadata, as far as it tells its versions.
+    pub(super) fits: bool,
+    /// They are those that are read.
+    pub(super) same: bool,
+}
+
+/// Reads a field of RawData that is sent at this place. Returns its bytes; `None` where there are too few, or it is not valid.
+fn take_raw(
+    values: &mut Values,
+    sent: Option<&mut Sent>,
+    field: usize,
+    bytes: &[u8],
+) -> Option<usize> {
+    match sent {
+        None => values.take_raw(field, bytes),
+        Some(sent) => sent.take_raw(values, field, bytes),
     }
 }
