@@ -20,7 +20,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use rtwire_powerlink_station::driver::StationPath;
 use rtwire_powerlink_station::{Handle, Project, Station, StationError};
-use rtwire_sys::signal;
+use rtwire_sys::{memory, signal};
 
 use crate::powerlink_check;
 
@@ -121,6 +121,8 @@ fn station_path() -> impl TypedValueParser<Value = StationPath> {
 }
 
 fn station(arguments: &RunArguments, managing: bool) -> Result<(), Failure> {
+    // A station runs for months: what only its start needs does not stay in memory.
+    memory::unmap_used_code();
     let mut project = Project::read(&arguments.file).map_err(|error| failure(&error))?;
     if let Some(path) = arguments.path {
         project.station_path = path;
@@ -132,6 +134,7 @@ fn station(arguments: &RunArguments, managing: bool) -> Result<(), Failure> {
         Station::controlled(&project)
     };
     let mut station = opened.map_err(|error| failure(&error))?;
+    memory::unmap_used_code();
     eprintln!(
         "node {} on {}: isochronous phase {}",
         project.node,
