@@ -5,7 +5,7 @@ RTWIRE = target/release/rtwire
 DEMO_DURATION ?= 10s
 comma := ,
 
-.PHONY: help setup setup-test build demo run-demo test test-full vm-test vm-shell vm-baseline soak fuzz lint package bench bench-main bench-receive bench-plan bench-host bench-powerlink bench-manager bench-pubsub bench-run bench-kernel docs generate clean
+.PHONY: help setup setup-test build demo run-demo test test-full vm-test vm-bench vm-shell vm-baseline soak fuzz lint package bench bench-main bench-receive bench-plan bench-host bench-powerlink bench-manager bench-pubsub bench-run bench-kernel docs generate clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -29,16 +29,22 @@ test: setup-test ## everything that tests this project before a change lands; th
 	scripts/test
 
 test-full: setup-test ## before a release: both kernels, baselines, long runs, an hour of fuzzing, mutants, memory errors, licences
-	@scripts/setup full
+	@scripts/setup full bench
 	scripts/test-full
 
 vm-test: setup-test ## the kernel lab: tests and measurements on Debian's real-time kernels in QEMU
+	@scripts/setup bench
 	scripts/vm test $(ONLY)
 	$(if $(ONLY),,RTWIRE_VM_KERNELS="6.1/generic backports" scripts/vm test uman$(comma)uman-more$(comma)uman-use$(comma)edrv)
 	$(if $(ONLY),,scripts/vm measure)
 
 vm-shell: setup-test ## a shell in the kernel lab, with `rtwire`, the suites, and this folder under /host
 	scripts/vm shell
+
+vm-bench: setup-test ## the kernel module's experiment by whole POWERLINK stations, in virtual and in real time (docs/uman.md); some half an hour
+	@scripts/setup bench
+	scripts/vm bench cell virtual
+	scripts/vm bench cell real
 
 vm-baseline: setup-test ## measure the kernel lab's figures anew and keep them as baselines
 	scripts/vm baseline $(ONLY)
@@ -93,6 +99,7 @@ bench-run: setup-test build ## cyclic senders beside each other, judged from out
 	$(CARGO) bench --locked -p rtwire-benches --bench run -- $(if $(QUICK),--quick,--page $(CURDIR)/docs/measurements/run-peers.md)
 
 bench-kernel: setup-test build ## the kernel module uman beside raw sockets, in the kernel lab's virtual time
+	@scripts/setup bench
 	$(CARGO) bench --locked -p rtwire-benches --bench kernel
 
 docs: setup ## the crates' documentation

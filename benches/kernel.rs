@@ -1,5 +1,5 @@
-//! Figures about the kernel module `uman`: a reply's latency and a cyclic frame's jitter, beside raw sockets. Measured in the
-//! kernel lab in virtual time (`tests/vm/measure/uman.sh`), so a loaded machine changes nothing.
+//! Figures about the kernel module `uman`: a reply's latency and a cyclic frame's jitter, beside raw sockets, and the same of whole POWERLINK
+//! stations. Measured in the kernel lab (`tests/vm/measure/uman.sh`, `cell.sh`), mostly in virtual time, where a loaded machine changes nothing.
 //!
 //! `--out FOLDER` writes to `FOLDER/bench/kernel.json`.
 #![allow(
@@ -42,11 +42,34 @@ const PROMISES: [Promise; 2] = [
     },
 ];
 
+/// The kernels on which whole stations are measured, and what they are called in a row. netpoll is there on the second only.
+const KERNELS: [(&str, &str); 2] = [("newest", "rt"), ("6.1/generic", "6.1 generic")];
+
 fn main() {
     let asked = Asked::from_command_line(&[], &[]);
     eprintln!("uman in the kernel lab, virtual time …");
+    let mut all = rows(&in_guest("newest", "uman", "virtual"));
+    for (kernel, name) in KERNELS {
+        eprintln!("whole stations, {name}, virtual time …");
+        all.extend(cell_rows(
+            &in_guest(kernel, "cell", "virtual"),
+            &format!("{name}, virtual time"),
+        ));
+    }
+    eprintln!("whole stations, real time …");
+    all.extend(cell_rows(
+        &in_guest("newest", "cell", "real"),
+        "rt, real time in an emulated guest",
+    ));
+    let table = BenchTable::of(asked.command(), None, all);
+    table.publish(&asked.out(), "kernel", Place::Whole);
+}
+
+/// Runs a measurement on a kernel, and returns its figures by their names.
+fn in_guest(kernel: &str, name: &str, time: &str) -> BTreeMap<String, f64> {
     let output = Command::new(rtwire_benches::root().join("scripts/vm"))
-        .args(["bench", "uman", "virtual"])
+        .args(["bench", name, time])
+        .env("RTWIRE_VM_KERNELS", kernel)
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())
         .output()
@@ -56,8 +79,7 @@ fn main() {
     if figures.is_empty() {
         eprint!("{text}");
     }
-    let table = BenchTable::of(asked.command(), None, rows(&figures));
-    table.publish(&asked.out(), "kernel", Place::Whole);
+    figures
 }
 
 /// Reads the lines `@@ value NAME NUMBER UNIT`.
@@ -119,4 +141,95 @@ fn row(figures: &BTreeMap<String, f64>, promise: &Promise, load: &str, mode: &st
         });
     }
     row
+}
+
+/// A figure of whole stations: its name, its key, and what it may be at most of the raw socket's.
+type Figure = (&'static str, &'static str, Option<f64>);
+
+/// The figures of SoC by each way of the managing node, and of PRes by each way of the controlled one.
+const STATIONS: [(&str, &str, &[Figure]); 2] = [
+    (
+        "soc",
+        "SoC–SoC jitter",
+        &[("max − min", "spread", Some(0.25))],
+    ),
+    (
+        "response",
+        "PReq–PRes",
+        &[
+            ("p50", "p50", None),
+            ("p99", "p99", None),
+            ("max", "max", None),
+        ],
+    ),
+];
+
+/// The way that the others are held against.
+const RAW: &str = "raw_socket";
+
+/// Returns the rows of whole stations.
+fn cell_rows(figures: &BTreeMap<String, f64>, place: &str) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (kind, what, measured) in STATIONS {
+        for (cycle, load) in [("5", "idle"), ("5", "load"), ("1", "idle"), ("1", "load")] {
+            let behind = format!("/{cycle}/{load}");
+            let key = |way: &str, figure: &str| format!("cell/{kind}/{way}{behind}/{figure}");
+            let of = |way: &str, figure: &str| figures.get(&key(way, figure)).copied();
+            let way = |key: &String| {
+                let rest = key.strip_prefix("cell/")?.strip_prefix(kind)?;
+                let way = rest.strip_prefix('/')?.strip_suffix("/p50")?;
+                way.strip_suffix(&behind).map(str::to_owned)
+            };
+            for way in figures.keys().filter_map(way) {
+                for (name, figure, most) in measured {
+                    let about = format!("{what} {name}, {way}, {cycle} ms, {load}, {place}");
+                    let samples = of(&way, "samples").unwrap_or_default() as u64;
+                    let most = most.filter(|_| way != RAW);
+                    rows.extend(station_row(
+                        about,
+                        of(&way, figure),
+                        of(RAW, figure),
+                        most,
+                        samples,
+                    ));
+                }
+            }
+        }
+    }
+    if rows.is_empty() {
+        let mut row = station_row(format!("whole stations, {place}"), Some(0.0), None, None, 0);
+        row.iter_mut().for_each(|row| {
+            row.why = Some("the kernel lab returned no figure: see its output above".to_owned());
+        });
+        rows.extend(row);
+    }
+    rows
+}
+
+fn station_row(
+    figure: String,
+    value: Option<f64>,
+    raw: Option<f64>,
+    most: Option<f64>,
+    samples: u64,
+) -> Option<Row> {
+    let value = value?;
+    let bounds = most.zip(raw);
+    let missed = bounds.filter(|(most, raw)| value > raw * most);
+    Some(Row {
+        figure,
+        value,
+        unit: "ns".to_owned(),
+        reach: most.map(|most| format!("at most {most} of a raw socket's")),
+        held: bounds.map(|_| missed.is_none()),
+        why: missed.map(|(_, raw)| format!("{:.2} of the raw socket's", value / raw)),
+        samples,
+        against: raw
+            .map(|value| Compared {
+                name: "raw socket".to_owned(),
+                value,
+            })
+            .into_iter()
+            .collect(),
+    })
 }

@@ -262,11 +262,11 @@ fn a_subscriber_learns_from_a_publisher_what_it_sends() {
     publisher.stop();
 }
 
-/// A project of two fields; the second version has them the other way round, with a third one before them.
-fn version(number: u32, fields: &[(&str, &str, &str)]) -> String {
+/// Returns a project of these fields, with their types and values.
+fn version(connection: &str, number: u32, fields: &[(&str, &str, &str)]) -> String {
     let mut text = format!(
-        "[connection]\npublisher-id = 2234\n{ETHERNET}discovery = \"01-00-5E-00-00-09\"\n\
-         [real-time]\npriority = 0\n[[writer-group]]\nname = \"g\"\nid = 100\nversion = {number}\n{FIXED}\
+        "[connection]\npublisher-id = 2234\n{connection}[real-time]\npriority = 0\n\
+         [[writer-group]]\nname = \"g\"\nid = 100\nversion = {number}\n{FIXED}\
          [[writer-group.data-set]]\nname = \"d\"\nwriter = 7\nmajor-version = {number}\n"
     );
     for (name, kind, value) in fields {
@@ -277,17 +277,22 @@ fn version(number: u32, fields: &[(&str, &str, &str)]) -> String {
     text
 }
 
-#[test]
-fn a_running_subscriber_follows_changes_of_the_metadata() {
-    require!(root, program "ip");
+/// Fields change places, and a new one stands before them; they come back; one goes.
+fn follows_changes(connection: &str) {
     let pair = NetnsPair::new();
     let folder = Folder::new();
-    let (speed, name) = (("speed", "Double", "1.5"), ("count", "Int32", "7"));
-    let first = folder.write("first.toml", &version(1, &[speed, name]));
-    let faster = ("speed", "Double", "2.5");
-    let more = [("new", "Int64", "-1"), ("count", "Int32", "8"), faster];
-    let second = folder.write("second.toml", &version(2, &more));
-    let fewer = folder.write("fewer.toml", &version(3, &[name]));
+    let write = |name: &str, number, fields: &[(&str, &str, &str)]| {
+        folder.write(name, &version(connection, number, fields))
+    };
+    let (speed, number) = (("speed", "Double", "1.5"), ("count", "Int32", "7"));
+    let first = write("first.toml", 1, &[speed, number]);
+    let more = [
+        ("new", "Int64", "-1"),
+        ("count", "Int32", "8"),
+        ("speed", "Double", "2.5"),
+    ];
+    let second = write("second.toml", 2, &more);
+    let fewer = write("fewer.toml", 3, &[number]);
     let arguments = ["--values", "--json", "--duration", "60s"];
     let mut subscriber = start(&pair.b, "subscribe", &first, &arguments);
     for (file, wanted) in [
@@ -311,6 +316,19 @@ fn a_running_subscriber_follows_changes_of_the_metadata() {
         group["metadata_fault"],
         "the publisher's data set `d` has no field `speed` any more"
     );
+}
+
+#[test]
+fn a_running_subscriber_follows_changes_of_the_metadata() {
+    require!(root, program "ip");
+    follows_changes(&format!("{ETHERNET}discovery = \"01-00-5E-00-00-09\"\n"));
+}
+
+/// As `rtwire pubsub discover` writes it: one address for messages and announcements.
+#[test]
+fn a_running_subscriber_follows_changes_by_datagrams_at_one_address() {
+    require!(root, program "ip");
+    follows_changes(&format!("{MULTICAST}discovery = \"239.0.0.7:4840\"\n"));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::StationError;
 use crate::discovery::{REPEAT_NS, Way, ask, knows_all};
 use crate::exchange::{descriptions, discovered};
-use crate::project::Project;
+use crate::project::{Project, Transport};
 use rtwire_pubsub::Group;
 use rtwire_pubsub::discovery::{Description, Learned};
 use rtwire_pubsub::uabinary::{Item, Record};
@@ -95,7 +95,8 @@ impl MetadataWatch {
         let (questions, wanted) = sync_channel(QUESTIONS);
         let (sender, answers) = sync_channel(QUESTIONS);
         let stop = Arc::new(AtomicBool::new(false));
-        let Some(address) = project.connection.discovery else {
+        // Announcements to a publisher's own address do not come here.
+        let Some(address) = project.connection.discovery.filter(Transport::is_group) else {
             return Ok(Self {
                 questions: None,
                 answers,

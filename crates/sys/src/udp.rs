@@ -56,13 +56,19 @@ impl UdpSocket {
     }
 
     /// Opens a socket that receives datagrams to `local`. 0.0.0.0 stands for any address of the interface; a group is
-    /// joined.
+    /// joined, and several sockets may receive it.
     ///
     /// # Errors
     /// The port is in use, or this host does not have the address.
     pub fn receiver(interface: &Interface, local: SocketAddrV4) -> Result<Self> {
         let name = format!("UDP {local} on interface `{}`", interface.name);
         let this = Self::open(interface, name)?;
+        if local.ip().is_multicast() {
+            // Each socket that joined a group has its datagrams, also beside others on this host.
+            let fail = |errno| Error::new("setsockopt(SO_REUSEADDR)", &this.name, errno, None);
+            let option = (libc::SOL_SOCKET, libc::SO_REUSEADDR);
+            socket::set(&this.socket, option.0, option.1, 1_i32).map_err(fail)?;
+        }
         this.with_address("bind", local, libc::bind)?;
         if local.ip().is_multicast() {
             let group = this.group(*local.ip());

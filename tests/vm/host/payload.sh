@@ -52,7 +52,9 @@ payload() {
 	[ "$1" = measure ] || ! named "$2" cards || dispatcher "$tree"
 	# Best effort by a program that is not ours.
 	[ "$1" = suites ] || ! named "$2" osadl_product || add_program "$(command -v iperf3)" iperf3
-	cp -r "$VM"/{suites,measure,lib.sh,uman-lib.sh,case} "$tree/lab/"
+	# The load of the kernel module's experiment.
+	[ "$1" = suites ] || ! { named "$2" uman || named "$2" cell; } || load_program || return
+	cp -r "$VM"/{suites,measure,lib.sh,uman-lib.sh,load-lib.sh,case} "$tree/lab/"
 	cp "$VM/guest-run" "$tree/lab/run"
 	chmod +x "$tree/lab/run"
 	cp -r examples/. "$tree/lab/examples/"
@@ -98,6 +100,15 @@ dispatcher() {
 	add_program "$program" xdp-filter
 	mkdir -p "$1$folder"
 	cp "$folder"/{xdp-dispatcher,xdpfilt_*}.o "$1$folder/"
+}
+
+# load_program: hackbench, processes that wake each other as fast as they can.
+load_program() {
+	command -v hackbench >/dev/null || {
+		echo "The measurements \`uman\` and \`cell\` need \`hackbench\`: run \`scripts/setup bench\`" >&2
+		return 3
+	}
+	add_program "$(command -v hackbench)" hackbench
 }
 
 add_program() { # PATH NAME

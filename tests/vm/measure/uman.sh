@@ -1,6 +1,8 @@
 # The experiment that `uman` is for (docs/uman.md): a reply's latency and a cyclic frame's jitter, by the module and by raw sockets,
 # on veth, idle and beside a load. In virtual time: instructions. The asking and the listening end are raw sockets in each case.
 
+. /lab/load-lib.sh
+
 load_it() {
 	rmmod uman 2>/dev/null || true
 	insmod /lab/modules/uman.ko
@@ -29,32 +31,6 @@ figures() { # NAME ROW FILE
 		[ -n "$number" ] || fail "no $figure of $2: $(cat "$3")"
 		# No baselines: the promise is held here.
 		[ "$LAB_MODE" = measure ] || value "$1/$figure" "$number" ns
-	done
-}
-
-# busy: a load of processes that switch and of datagrams through the same kernel, as `hackbench` makes them; its id in $busy.
-busy() {
-	ip netns exec vm-c bash -c 'for n in 1 2 3; do (while :; do echo x; done | while read -r line; do :; done) & done
-		exec 3>/dev/udp/10.8.0.2/9; text=$(printf "%0500d" 0); while :; do printf %s "$text" >&3; done' 2>/dev/null &
-	busy=$!
-	sleep 0.2
-}
-
-loads() {
-	# A cable of its own: the load shares the processor, not the cable.
-	ip netns add vm-c
-	ip netns add vm-d
-	ip -n vm-c link add lc type veth peer name ld netns vm-d
-	for end in c:1 d:2; do
-		ip -n vm-${end%:*} addr add 10.8.0.${end#*:}/24 dev l${end%:*}
-		ip -n vm-${end%:*} link set l${end%:*} up
-	done
-}
-
-unload() {
-	for end in c d; do
-		for process in $(ip netns pids vm-$end); do kill -9 "$process" 2>/dev/null || true; done
-		ip netns del vm-$end
 	done
 }
 
@@ -118,6 +94,7 @@ test_reply_under_load() {
 	loads
 	busy
 	reply load
+	idle_again
 	unload
 }
 
@@ -126,5 +103,6 @@ test_cyclic_under_load() {
 	loads
 	busy
 	cyclic load
+	idle_again
 	unload
 }

@@ -38,6 +38,15 @@ pub enum Transport {
 }
 
 impl Transport {
+    /// Returns true for the address of a group, which several stations hear.
+    #[must_use]
+    pub const fn is_group(&self) -> bool {
+        match self {
+            Self::Ethernet { address, .. } => address.is_group(),
+            Self::Udp { address } => address.ip().is_multicast(),
+        }
+    }
+
     /// Returns the bytes of the Ethernet header in front of a message; 0 for datagrams.
     #[must_use]
     pub const fn header_bytes(&self) -> usize {
