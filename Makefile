@@ -43,8 +43,7 @@ vm-shell: setup-test ## a shell in the kernel lab, with `rtwire`, the suites, an
 
 vm-bench: setup-test ## the kernel module's experiment by whole POWERLINK stations, in virtual and in real time (docs/uman.md); some half an hour
 	@scripts/setup bench
-	scripts/vm bench cell virtual
-	scripts/vm bench cell real
+	$(CARGO) bench --locked -p rtwire-benches --bench kernel -- --only stations
 
 vm-baseline: setup-test ## measure the kernel lab's figures anew and keep them as baselines
 	scripts/vm baseline $(ONLY)

@@ -1,7 +1,8 @@
 //! Figures about the kernel module `uman`: a reply's latency and a cyclic frame's jitter, beside raw sockets, and the same of whole POWERLINK
 //! stations. Measured in the kernel lab (`tests/vm/measure/uman.sh`, `cell.sh`), mostly in virtual time, where a loaded machine changes nothing.
 //!
-//! `--out FOLDER` writes to `FOLDER/bench/kernel.json`.
+//! - `--only WORD` runs one part: `module`, `stations`.
+//! - `--out FOLDER` writes to `FOLDER/bench/kernel.json`.
 #![allow(
     clippy::unwrap_used,
     clippy::missing_docs_in_private_items,
@@ -11,7 +12,7 @@
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 
-use rtwire_measure::bench::{Asked, BenchTable, Compared, Place, Row};
+use rtwire_measure::bench::{Asked, BenchTable, Compared, Place, Row, refuse};
 
 /// Samples behind each figure: 1000 cycles, of which the first ten warm the path.
 const SAMPLES: u64 = 990;
@@ -42,27 +43,48 @@ const PROMISES: [Promise; 2] = [
     },
 ];
 
-/// The kernels on which whole stations are measured, and what they are called in a row. netpoll is there on the second only.
-const KERNELS: [(&str, &str); 2] = [("newest", "rt"), ("6.1/generic", "6.1 generic")];
+/// The kernels on which whole stations are measured, and their names in a row. Only the last one has netpoll.
+const KERNELS: [(&str, &str); 3] = [
+    ("newest", "6.12 rt"),
+    ("backports", "7.3 rt"),
+    ("6.1/generic", "6.1 without rt"),
+];
+
+/// The parts, each with its own rows.
+const PARTS: [&str; 2] = ["module", "stations"];
 
 fn main() {
     let asked = Asked::from_command_line(&[], &[]);
-    eprintln!("uman in the kernel lab, virtual time …");
-    let mut all = rows(&in_guest("newest", "uman", "virtual"));
-    for (kernel, name) in KERNELS {
-        eprintln!("whole stations, {name}, virtual time …");
+    let only = asked.value("--only");
+    if let Some(only) = only.filter(|only| !PARTS.contains(only)) {
+        let parts = PARTS.join(", ");
+        refuse(&format!("unknown part `{only}`; there are {parts}"));
+    }
+    let mut all = Vec::new();
+    if asked.wants("module") {
+        eprintln!("uman in the kernel lab, virtual time …");
+        all.extend(rows(&in_guest("newest", "uman", "virtual")));
+    }
+    if asked.wants("stations") {
+        for (kernel, name) in KERNELS {
+            eprintln!("whole stations, {name}, virtual time …");
+            let figures = in_guest(kernel, "cell", "virtual");
+            all.extend(cell_rows(&figures, &format!("{name}, virtual time")));
+        }
+        eprintln!("whole stations, {}, real time …", KERNELS[0].1);
+        let figures = in_guest(KERNELS[0].0, "cell", "real");
         all.extend(cell_rows(
-            &in_guest(kernel, "cell", "virtual"),
-            &format!("{name}, virtual time"),
+            &figures,
+            "6.12 rt, an emulated guest's real time",
         ));
     }
-    eprintln!("whole stations, real time …");
-    all.extend(cell_rows(
-        &in_guest("newest", "cell", "real"),
-        "rt, real time in an emulated guest",
-    ));
+    let place = if only.is_some() {
+        Place::Part
+    } else {
+        Place::Whole
+    };
     let table = BenchTable::of(asked.command(), None, all);
-    table.publish(&asked.out(), "kernel", Place::Whole);
+    table.publish(&asked.out(), "kernel", place);
 }
 
 /// Runs a measurement on a kernel, and returns its figures by their names.
