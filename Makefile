@@ -41,7 +41,7 @@ vm-test: setup-test ## the kernel lab: tests and measurements on Debian's real-t
 vm-shell: setup-test ## a shell in the kernel lab, with `rtwire`, the suites, and this folder under /host
 	scripts/vm shell
 
-vm-bench: setup-test ## the kernel module's experiment by whole POWERLINK stations, in virtual and in real time (docs/uman.md); some half an hour
+vm-bench: setup-test ## the kernel module's experiment by whole POWERLINK stations, in virtual time (docs/uman.md); some quarter of an hour
 	@scripts/setup bench
 	$(CARGO) bench --locked -p rtwire-benches --bench kernel -- --only stations
 

@@ -1,5 +1,5 @@
 //! Figures about the kernel module `uman`: a reply's latency and a cyclic frame's jitter, beside raw sockets, and the same of whole POWERLINK
-//! stations. Measured in the kernel lab (`tests/vm/measure/uman.sh`, `cell.sh`), mostly in virtual time, where a loaded machine changes nothing.
+//! stations. Measured in the kernel lab (`tests/vm/measure/uman.sh`, `cell.sh`) in virtual time, so a loaded machine changes nothing.
 //!
 //! - `--only WORD` runs one part: `module`, `stations`.
 //! - `--out FOLDER` writes to `FOLDER/bench/kernel.json`.
@@ -71,12 +71,6 @@ fn main() {
             let figures = in_guest(kernel, "cell", "virtual");
             all.extend(cell_rows(&figures, &format!("{name}, virtual time")));
         }
-        eprintln!("whole stations, {}, real time …", KERNELS[0].1);
-        let figures = in_guest(KERNELS[0].0, "cell", "real");
-        all.extend(cell_rows(
-            &figures,
-            "6.12 rt, an emulated guest's real time",
-        ));
     }
     let place = if only.is_some() {
         Place::Part

@@ -1,7 +1,7 @@
 # The experiment of the kernel-Ethernet source, by whole stations: a managing and a controlled node on veth, cycles of 5 ms and 1 ms,
 # idle and beside hackbench. How far are SoC from their grid, by each way of the managing node? How long does a PRes take, by each way of the
 # controlled node? A packet socket at the bridge between them looks on. Minutes of a guest's time, so only where it is asked for:
-# `scripts/vm bench cell virtual|real`.
+# `scripts/vm bench cell virtual`.
 . /lab/uman-lib.sh
 . /lab/load-lib.sh
 
@@ -15,6 +15,8 @@ modes() {
 
 # bridged: ra in vm-a and rb in vm-b at a bridge in vm-m, which has their peers pa and pb.
 bridged() {
+	# A test that failed has left the bridge.
+	ip netns del vm-m 2>/dev/null || true
 	for end in a b m; do ip netns add vm-$end; done
 	ip -n vm-m link add name between type bridge stp_state 0 mcast_snooping 0
 	ip -n vm-m link set between up
