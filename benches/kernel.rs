@@ -50,6 +50,9 @@ const KERNELS: [(&str, &str); 3] = [
     ("6.1/generic", "6.1 without rt"),
 ];
 
+/// The reason of a row without a figure.
+const NO_FIGURE: &str = "the kernel lab returned no figure: see its output above";
+
 /// The parts, each with its own rows.
 const PARTS: [&str; 2] = ["module", "stations"];
 
@@ -63,12 +66,12 @@ fn main() {
     let mut all = Vec::new();
     if asked.wants("module") {
         eprintln!("uman in the kernel lab, virtual time …");
-        all.extend(rows(&in_guest("newest", "uman", "virtual")));
+        all.extend(rows(&in_guest("newest", "uman")));
     }
     if asked.wants("stations") {
         for (kernel, name) in KERNELS {
             eprintln!("whole stations, {name}, virtual time …");
-            let figures = in_guest(kernel, "cell", "virtual");
+            let figures = in_guest(kernel, "cell");
             all.extend(cell_rows(&figures, &format!("{name}, virtual time")));
         }
     }
@@ -81,10 +84,10 @@ fn main() {
     table.publish(&asked.out(), "kernel", place);
 }
 
-/// Runs a measurement on a kernel, and returns its figures by their names.
-fn in_guest(kernel: &str, name: &str, time: &str) -> BTreeMap<String, f64> {
+/// Runs a measurement on a kernel in virtual time, and returns its figures by their names.
+fn in_guest(kernel: &str, name: &str) -> BTreeMap<String, f64> {
     let output = Command::new(rtwire_benches::root().join("scripts/vm"))
-        .args(["bench", name, time])
+        .args(["bench", name, "virtual"])
         .env("RTWIRE_VM_KERNELS", kernel)
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())
@@ -137,7 +140,7 @@ fn row(figures: &BTreeMap<String, f64>, promise: &Promise, load: &str, mode: &st
         against: Vec::new(),
     };
     let (Some(own), Some(raw)) = (of(mode), of("raw")) else {
-        row.why = Some("the kernel lab returned no figure: see its output above".to_owned());
+        row.why = Some(NO_FIGURE.to_owned());
         row.samples = 0;
         return row;
     };
@@ -201,38 +204,31 @@ fn cell_rows(figures: &BTreeMap<String, f64>, place: &str) -> Vec<Row> {
                     let about = format!("{what} {name}, {way}, {cycle} ms, {load}, {place}");
                     let samples = of(&way, "samples").unwrap_or_default() as u64;
                     let most = most.filter(|_| way != RAW);
-                    rows.extend(station_row(
-                        about,
-                        of(&way, figure),
-                        of(RAW, figure),
-                        most,
-                        samples,
-                    ));
+                    if let Some(value) = of(&way, figure) {
+                        rows.push(station_row(about, value, of(RAW, figure), most, samples));
+                    }
                 }
             }
         }
     }
     if rows.is_empty() {
-        let mut row = station_row(format!("whole stations, {place}"), Some(0.0), None, None, 0);
-        row.iter_mut().for_each(|row| {
-            row.why = Some("the kernel lab returned no figure: see its output above".to_owned());
-        });
-        rows.extend(row);
+        let mut row = station_row(format!("whole stations, {place}"), 0.0, None, None, 0);
+        row.why = Some(NO_FIGURE.to_owned());
+        rows.push(row);
     }
     rows
 }
 
 fn station_row(
     figure: String,
-    value: Option<f64>,
+    value: f64,
     raw: Option<f64>,
     most: Option<f64>,
     samples: u64,
-) -> Option<Row> {
-    let value = value?;
+) -> Row {
     let bounds = most.zip(raw);
     let missed = bounds.filter(|(most, raw)| value > raw * most);
-    Some(Row {
+    Row {
         figure,
         value,
         unit: "ns".to_owned(),
@@ -247,5 +243,5 @@ fn station_row(
             })
             .into_iter()
             .collect(),
-    })
+    }
 }

@@ -15,12 +15,19 @@ loads() {
 busy() {
 	ip netns exec vm-c hackbench --groups 1 --fds 10 --loops 1000000000 >/tmp/hackbench 2>&1 &
 	ip netns exec vm-c bash -c 'exec 3>/dev/udp/10.8.0.2/9; text=$(printf "%0500d" 0); while :; do printf %s "$text" >&3; done' 2>/dev/null &
-	sleep 0.2
+	for _ in $(seq 200); do
+		[ "$(hackbenches)" -lt 20 ] || return 0
+		sleep 0.05
+	done
+	fail "hackbench has not begun: $(cat /tmp/hackbench)"
 }
+
+# hackbenches: how many of its processes there are.
+hackbenches() { for process in $(ip netns pids vm-c); do cat "/proc/$process/comm"; done | grep -c hackbench || true; }
 
 # idle_again: ends the load, which must not have ended by itself.
 idle_again() {
-	there=$(for process in $(ip netns pids vm-c); do cat "/proc/$process/comm"; done | grep -c hackbench)
+	there=$(hackbenches)
 	for process in $(ip netns pids vm-c); do kill -9 "$process" 2>/dev/null || true; done
 	[ "$there" -ge 20 ] || fail "hackbench has ended: $(cat /tmp/hackbench)"
 }

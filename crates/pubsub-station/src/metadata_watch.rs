@@ -11,11 +11,11 @@ use rtwire_wire::uadp::{Information, WriterIds};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// The longest wait without a look at the end.
+/// The longest pause without a look at the end.
 const LOOK: Duration = Duration::from_millis(50);
 /// The longest time for one answer: some probes may be lost.
 const LONGEST: Duration = Duration::from_secs(3);
@@ -155,12 +155,8 @@ impl Asker {
     fn work(&self, wanted: &Receiver<usize>, answers: &SyncSender<Announced>) {
         let mut pause = FIRST_PAUSE;
         let mut last: Option<Instant> = None;
-        loop {
-            let group = match wanted.recv_timeout(LOOK) {
-                Ok(group) => group,
-                Err(RecvTimeoutError::Timeout) => continue,
-                Err(RecvTimeoutError::Disconnected) => return,
-            };
+        // The loop's end, when it goes, wakes it.
+        while let Ok(group) = wanted.recv() {
             if let Some(last) = last {
                 if last.elapsed() > LONGEST_PAUSE {
                     pause = FIRST_PAUSE;

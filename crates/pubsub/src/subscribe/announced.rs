@@ -100,11 +100,6 @@ impl Sent {
         &self.own
     }
 
-    /// Returns the number of fields that are sent.
-    pub(super) fn len(&self) -> usize {
-        self.own.len()
-    }
-
     /// Returns the place of a sent field in the description; `None` for one that is not described.
     pub(super) fn place(&self, field: usize) -> Option<usize> {
         *self.own.get(field)?

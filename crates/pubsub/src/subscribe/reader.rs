@@ -167,12 +167,6 @@ impl Reader {
         &self.data_set
     }
 
-    /// The versions of the metadata that are read, major and minor: those of the description, or of an announcement that was taken; 0: any.
-    #[must_use]
-    pub const fn versions(&self) -> [u32; 2] {
-        self.versions
-    }
-
     /// The state.
     #[must_use]
     pub const fn state(&self) -> State {
@@ -456,14 +450,17 @@ impl Reader {
         self.counters.changes += 1;
     }
 
+    /// Returns the number of fields that a whole message has.
+    fn sent_fields(&self) -> usize {
+        let sent = self.sent.as_deref();
+        sent.map_or(self.values.len(), |sent| sent.places().len())
+    }
+
     /// Reads fields into `incoming`.
     fn decode(&mut self, content: &Content<'_>, padding: Padding) -> Result<Frame, Verdict> {
         self.incoming.copy_from(&self.values);
-        let sent = self.sent.as_deref();
-        let (values, count) = (
-            &mut self.incoming,
-            sent.map_or(self.values.len(), Sent::len),
-        );
+        let count = self.sent_fields();
+        let (values, sent) = (&mut self.incoming, self.sent.as_deref());
         // Of a field that is not described any value is right.
         let mut put = |at: usize, value: Option<Variant<'_>>| match sent {
             None => values.put(at, value),
@@ -506,11 +503,7 @@ impl Reader {
                 *place = Scalar::from_bits(place.kind(), u64::from_le_bytes(bits));
             }
         } else {
-            let count = self
-                .sent
-                .as_ref()
-                .map_or(self.values.len(), |sent| sent.len());
-            for field in 0..count {
+            for field in 0..self.sent_fields() {
                 let sent = self.sent.as_deref_mut();
                 let Some(own) = take_raw(&mut self.incoming, sent, field, rest) else {
                     whole = false;
