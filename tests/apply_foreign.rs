@@ -12,91 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use apply_common::{Bench, becomes, code, said, same};
+use apply_common::listing::{comes_back_to, in_the_lab, settled, whole};
+use apply_common::{Bench, code, said, same};
 use rtwire_testkit::require;
-
-/// Lists addresses, routes and flags: they change by themselves for a while after a link came up.
-const LIVELY: &str = "set +e; printf 'link\\naddress\\nrule\\n' | ip -d -batch -; ip -4 route show table all; ip -6 route show table all | sort";
-
-/// Lists all else that a person can see of a namespace, without what changes by itself: counters, ages, the order of neighbours. One call
-/// shows several things where it can: in a guest of the kernel lab each call takes long.
-const STEADY: &str = "printf 'neigh show nud permanent\\nneigh show proxy\\n' >$LIST; { ip -4 -batch $LIST; ip -6 -batch $LIST; } | sort; \
-    links=$(ip -o link | while read -r _ one _; do one=${one%:}; echo ${one%@*}; done); \
-    for one in $links; do echo qdisc show dev $one; echo class show dev $one; echo filter show dev $one; done >$LIST; tc -d -force -batch $LIST; \
-    for one in $links; do ethtool -k $one; done; \
-    sysctl net.ipv4.conf net.ipv4.neigh net.ipv6.conf net.ipv6.neigh 2>&1 | grep -v 'default_gc\\|stable_secret'";
-
-/// Returns true in a guest of the kernel lab.
-fn in_the_lab() -> bool {
-    std::env::var_os("RTWIRE_VM").is_some()
-}
-
-/// Returns the time that the kernel has to settle: `usual`, or longer in a guest, where a listing alone takes seconds.
-fn patience(usual: Duration) -> Duration {
-    if in_the_lab() {
-        Duration::from_secs(90)
-    } else {
-        usual
-    }
-}
-
-fn whole(bench: &Bench) -> String {
-    let list = bench.folder.path().join("list");
-    plain(&bench.sh(&format!("LIST={}; {LIVELY}; {STEADY}", list.display())))
-}
-
-/// Returns a listing without numbers that count or age, and without the word for an address that is being probed.
-fn plain(listing: &str) -> String {
-    let text = listing.replace(" tentative", "");
-    let words = text.lines().map(|line| {
-        let mut words: Vec<&str> = Vec::new();
-        let mut all = line.split(' ').peekable();
-        while let Some(word) = all.next() {
-            // A number that counts or ages follows.
-            if [
-                "direct_packets_stat",
-                "valid_lft",
-                "preferred_lft",
-                "expires",
-            ]
-            .contains(&word)
-            {
-                all.next();
-            } else {
-                words.push(word);
-            }
-        }
-        words.join(" ")
-    });
-    words.collect::<Vec<_>>().join("\n")
-}
-
-/// Waits until what changes by itself stays the same, and returns the whole listing.
-fn settled(bench: &Bench) -> String {
-    let limit = patience(Duration::from_secs(20));
-    let (mut last, end) = (String::new(), Instant::now() + limit);
-    let mut times = 0;
-    loop {
-        let text = bench.sh(LIVELY);
-        let probed = !text.contains("tentative");
-        let now = plain(&text);
-        times = if now == last && probed { times + 1 } else { 0 };
-        if times >= 3 {
-            return whole(bench);
-        }
-        if Instant::now() > end {
-            same(&now, &last, "it never settles");
-            panic!("it never settles: its addresses are probed for ever");
-        }
-        last = now;
-        thread::sleep(Duration::from_millis(150));
-    }
-}
-
-fn comes_back_to(bench: &Bench, before: &str, context: &str) {
-    let limit = patience(Duration::from_secs(10));
-    becomes(before, limit, || whole(bench), context);
-}
 
 /// Best effort sends frames of this size, and the first stream is UDP if `udp`.
 fn plan(bench: &Bench, best_effort_bytes: u32, udp: bool) {
@@ -133,7 +51,7 @@ fn frames_below_1280_bytes_take_ipv6_and_revert_brings_all_of_it_back() {
     require!(root, program "ip", program "tc", program "ethtool", program "sysctl");
     for udp in [false, true] {
         let bench = Bench::new();
-        bench.sh(USED);
+        bench.set(USED);
         plan(&bench, 614, udp);
         let before = settled(&bench);
         code(&bench.apply(&[]), 0);
@@ -151,7 +69,7 @@ fn what_somebody_set_comes_back_where_the_mtu_stays() {
     require!(root, program "ip", program "tc", program "ethtool", program "sysctl");
     for udp in [false, true] {
         let bench = Bench::new();
-        bench.sh(USED);
+        bench.set(USED);
         plan(&bench, 1514, udp);
         let before = settled(&bench);
         code(&bench.apply(&[]), 0);
@@ -195,7 +113,7 @@ fn a_renamed_interface_is_found_by_either_name() {
     require!(root, program "ip", program "tc", program "ethtool", program "sysctl");
     for (asked, frame) in [(Some("rtwa"), 1514), (Some("rtwnew"), 1514), (None, 614)] {
         let bench = Bench::new();
-        bench.sh(USED);
+        bench.set(USED);
         plan(&bench, frame, false);
         let before = settled(&bench);
         code(&bench.apply(&[]), 0);
@@ -258,7 +176,7 @@ fn what_others_added_meanwhile_stays() {
     require!(root, program "ip", program "tc", program "ethtool", program "sysctl");
     for udp in [false, true] {
         let bench = Bench::new();
-        bench.sh(USED);
+        bench.set(USED);
         plan(&bench, 1514, udp);
         let before = settled(&bench);
         code(&bench.apply(&[]), 0);
@@ -441,6 +359,12 @@ const QUEUES_OF_THE_LAB: &[&str] = &[
     "tc qdisc add dev rtwa root cbs idleslope 20000 sendslope -980000 hicredit 30 locredit -1470",
 ];
 
+/// Root queues that this kernel has.
+fn queues() -> Vec<&'static str> {
+    let more = if in_the_lab() { QUEUES_OF_THE_LAB } else { &[] };
+    [QUEUES, more].concat()
+}
+
 /// A VLAN on the interface with an address, a map and a route.
 const VLAN: &str = "ip link add link rtwa name rtwv type vlan id 88 egress-qos-map 3:5; ip link set rtwv up; \
     ip address add 10.88.0.1/24 dev rtwv; ip route add 10.89.0.0/16 dev rtwv metric 4";
@@ -452,11 +376,9 @@ fn start_state(rng: &mut Rng) -> String {
     if pick(3) > 0 {
         lines.push(USED);
     }
-    // The kernel lab's kernels have more than those that are everywhere.
-    let lab = in_the_lab();
-    let queues = [QUEUES, if lab { QUEUES_OF_THE_LAB } else { &[] }].concat();
+    let queues = queues();
     lines.push(queues[pick(queues.len())]);
-    if lab && pick(2) == 0 {
+    if in_the_lab() && pick(2) == 0 {
         lines.push(VLAN);
     }
     lines.push(
@@ -485,53 +407,89 @@ fn start_state(rng: &mut Rng) -> String {
 
 /// Random start states of `make test`; `make test-full` tries many more.
 const CASES: u64 = 30;
-/// Cases side by side: each waits for the kernel most of the time. In an emulated guest it does not wait, and a module that one case has the
-/// kernel load is not there yet for another one.
+/// Cases side by side: each waits for the kernel's own timers much of its time.
 fn side_by_side() -> u32 {
-    if in_the_lab() { 1 } else { 4 }
+    if in_the_lab() { 2 } else { 4 }
+}
+
+/// Makes each foreign queue and each kind of link once, and applies a plan: returns how long that took. The kernel loads a module when it is
+/// first used, and tells others who ask for it meanwhile that it has none.
+fn first_of_all() -> Duration {
+    let bench = Bench::unsettled();
+    bench.set(USED);
+    if in_the_lab() {
+        bench.set(VLAN);
+    }
+    for queue in queues().into_iter().filter(|queue| !queue.is_empty()) {
+        bench.set(queue);
+        bench.set("tc qdisc del dev rtwa root");
+    }
+    let begin = Instant::now();
+    code(&bench.apply(&["--fallback"]), 0);
+    let took = begin.elapsed();
+    code(&bench.rtwire(&["revert"]), 0);
+    took
 }
 
 /// Random start states, plans and kills; `RTWIRE_FOREIGN_CASES` of them.
 #[test]
 fn any_start_state_comes_back() {
-    require!(root, program "ip", program "tc", program "ethtool", program "sysctl");
+    require!(root, program "ip", program "tc", program "ethtool");
     let number = |name, usual| std::env::var(name).map_or(usual, |text| text.parse().unwrap());
     let (cases, seed) = (
         number("RTWIRE_FOREIGN_CASES", CASES),
         number("RTWIRE_SYSTEM_SEED", 1),
     );
+    let applying = first_of_all();
     let next = AtomicU64::new(0);
     thread::scope(|scope| {
         for _ in 0..side_by_side() {
             scope.spawn(|| {
+                let _guard = EndsOthers(&next);
                 loop {
                     let case = next.fetch_add(1, Ordering::Relaxed);
                     if case >= cases {
                         break;
                     }
-                    comes_back(seed + case);
+                    comes_back(seed + case, applying);
                 }
             });
         }
     });
+    // The kernel lab shows what is marked.
+    let mark = if in_the_lab() { "@@ note " } else { "" };
+    println!(
+        "{mark}{cases} start states came back: seeds {seed} to {}",
+        seed + cases.saturating_sub(1)
+    );
 }
 
-/// One start state: a plan is applied, or killed amid that, and reverted.
-fn comes_back(seed: u64) {
+/// Where one case fails, others begin no more: the failure is told at once.
+struct EndsOthers<'a>(&'a AtomicU64);
+
+impl Drop for EndsOthers<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.store(u64::MAX / 2, Ordering::Relaxed);
+        }
+    }
+}
+
+/// One start state: a plan is applied, or killed amid that, and reverted. Applying takes `applying` where nothing runs beside it.
+fn comes_back(seed: u64, applying: Duration) {
     let rng = &mut Rng(seed);
     let state = start_state(rng);
     let frame = [1514, 614, 1000, 1293, 1294, 128][rng.pick(6)];
     let udp = rng.pick(2) == 0;
     let isolation = ["addresses", "namespace", "none"][rng.pick(3)];
-    // Up to the time that applying takes: several seconds in an emulated guest.
-    let longest_ms = if in_the_lab() { 4_000 } else { 250 };
-    let killed_after = Duration::from_millis(u64::try_from(rng.pick(longest_ms)).unwrap());
+    // Longer than applying takes alone: others run beside it.
+    let killed_after = applying * u32::try_from(rng.pick(1000)).unwrap() / 600;
     let killed = rng.pick(2) == 0;
     let context = format!(
         "seed {seed}: {state}\nframe {frame}, udp {udp}, {isolation}, killed {killed} {killed_after:?}"
     );
     let bench = Bench::unsettled();
-    bench.sh(&state);
+    bench.set(&state);
     plan(&bench, frame, udp);
     let before = settled(&bench);
     let options = ["--isolation", isolation, "--fallback"];

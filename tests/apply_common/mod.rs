@@ -1,7 +1,10 @@
 //! An interface that somebody used before, a plan for it, and what a person sees of it: for tests of `rtwire apply`.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
+pub(crate) mod listing;
+
 use std::fs;
+use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -38,7 +41,7 @@ impl Bench {
         };
         fs::write(bench.plan(), NETWORK).unwrap();
         // Settings of somebody who was here before: all of it must come back.
-        bench.sh(
+        bench.set(
             "ip route add 10.9.0.0/16 via 10.77.0.2; ip route add 10.8.0.0/16 via 10.77.0.2 metric 7; \
              ip address add 10.78.0.1/24 dev rtwa; ip address add 10.77.0.9/24 dev rtwa; ethtool -K rtwa gro off tso on; \
              sysctl -qw net.ipv6.conf.rtwa.accept_dad=0 net.ipv6.conf.rtwa.disable_ipv6=0; \
@@ -63,7 +66,13 @@ impl Bench {
 
     /// Waits until a person sees what was seen before; fails with the lines that differ.
     pub(crate) fn comes_back_to(&self, before: &str, context: &str) {
-        becomes(before, PATIENCE, || self.looks(), context);
+        let end = Instant::now() + PATIENCE;
+        let mut now = self.looks();
+        while now != before && Instant::now() < end {
+            thread::sleep(Duration::from_millis(100));
+            now = self.looks();
+        }
+        same(&now, before, context);
     }
 
     pub(crate) fn plan(&self) -> std::path::PathBuf {
@@ -102,6 +111,66 @@ impl Bench {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
+    /// Runs a program in the namespace, with `input` as its standard input: without a program that enters it.
+    pub(crate) fn run(&self, program: &str, arguments: &[&str], input: &str) -> Output {
+        self.pair.a.run(|| {
+            let mut child = Command::new(program)
+                .args(arguments)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            // A broken pipe is a failed program: its status says so.
+            let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+            child.wait_with_output().unwrap()
+        })
+    }
+
+    /// Does the same, fails unless the program succeeds, and returns what it prints.
+    pub(crate) fn succeeds(&self, program: &str, arguments: &[&str], input: &str) -> String {
+        let output = self.run(program, arguments, input);
+        assert!(
+            output.status.success(),
+            "{program} {arguments:?}\n{input}{}",
+            said(&output)
+        );
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Runs commands separated by `; `, each of `ip`, `tc`, `ethtool` or `sysctl -qw`, and fails at the first that fails. What follows one
+    /// another of `ip` or of `tc` is one call, and settings need none.
+    pub(crate) fn set(&self, commands: &str) {
+        let mut batch = ("", String::new());
+        for command in commands.split("; ").chain([""]) {
+            let (program, rest) = command.split_once(' ').unwrap_or_default();
+            if program != batch.0 {
+                if !batch.1.is_empty() {
+                    self.succeeds(batch.0, &["-batch", "-"], &batch.1);
+                }
+                batch = (program, String::new());
+            }
+            match program {
+                // The family of IPv6 follows from its addresses.
+                "ip" | "tc" => {
+                    batch.1.push_str(rest.trim_start_matches("-6 "));
+                    batch.1.push('\n');
+                }
+                "sysctl" => {
+                    let settings = rest.strip_prefix("-qw ").unwrap();
+                    self.pair
+                        .a
+                        .run(|| settings.split(' ').for_each(write_setting));
+                }
+                "" => {}
+                _ => {
+                    let arguments: Vec<&str> = rest.split(' ').collect();
+                    self.succeeds(program, &arguments, "");
+                }
+            }
+        }
+    }
+
     pub(crate) fn looks(&self) -> String {
         // A link-local address that came back is probed for a second: that is a state, no setting.
         self.sh(LOOKS).replace(" tentative", "")
@@ -128,6 +197,13 @@ impl Bench {
     }
 }
 
+/// Writes a setting, `net.ipv6.conf.rtwa.hop_limit=44`, of the calling thread's namespace.
+fn write_setting(setting: &str) {
+    let (name, value) = setting.split_once('=').unwrap();
+    let path = format!("/proc/sys/{}", name.replace('.', "/"));
+    fs::write(&path, value).unwrap_or_else(|error| panic!("{path} = {value}: {error}"));
+}
+
 /// The command that was built with this test. The kernel lab has it elsewhere.
 fn command_of_rtwire() -> String {
     std::env::var("RTWIRE_TEST_COMMAND").unwrap_or_else(|_| env!("CARGO_BIN_EXE_rtwire").to_owned())
@@ -143,17 +219,6 @@ pub(crate) fn said(output: &Output) -> String {
 
 pub(crate) fn code(output: &Output, wanted: i32) {
     assert_eq!(output.status.code(), Some(wanted), "{}", said(output));
-}
-
-/// Waits until a listing is `wanted`; fails with the lines that differ.
-pub(crate) fn becomes(wanted: &str, limit: Duration, list: impl Fn() -> String, context: &str) {
-    let end = Instant::now() + limit;
-    let mut now = list();
-    while now != wanted && Instant::now() < end {
-        thread::sleep(Duration::from_millis(100));
-        now = list();
-    }
-    same(&now, wanted, context);
 }
 
 /// Fails with the lines that differ.
