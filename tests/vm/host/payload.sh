@@ -1,9 +1,21 @@
 # What the guest runs: the `rtwire` command, test programs, suites. Sourced by scripts/vm.
 
-# all_tests: builds every test of the workspace at once, as `make test` does, so that nothing is built twice with other
-# features; notes where they are.
+# all_tests ONLY: builds every test of the workspace at once, as `make test` does, so that nothing is built twice with other
+# features; notes where they are. Where only suites of integration tests are asked for, theirs are enough, with the same features.
 all_tests() {
-	cargo test --workspace --no-run --locked "${PROFILE[@]}" --message-format=json 2>"$WORK/cargo.log" >"$WORK/tests.json" || {
+	local suite line programs=
+	for suite in $(tr , '\n' <<<"$1" | sed 's#/.*##' | sort -u); do
+		[ -e "$VM/suites/$suite.cargo" ] || { programs= && break; }
+		while read -r line; do
+			case $line in
+			'' | '#'*) ;;
+			'test -p '*' --test '*) programs="$programs --test $(sed 's/.* --test \([^ ]*\).*/\1/' <<<"$line")" ;;
+			*) programs= && break 2 ;;
+			esac
+		done <"$VM/suites/$suite.cargo"
+	done
+	# shellcheck disable=SC2086 # a list of arguments
+	cargo test --workspace $programs --no-run --locked "${PROFILE[@]}" --message-format=json 2>"$WORK/cargo.log" >"$WORK/tests.json" || {
 		cat "$WORK/cargo.log" >&2
 		return 1
 	}
@@ -45,7 +57,7 @@ payload() {
 	if [ "$1" = measure ] || [ -n "$2" ] && [ -z "${RTWIRE_VM_WORKSPACE:-}" ]; then
 		cargo build --locked "${PROFILE[@]}" -p rtwire-cli -q
 	else
-		all_tests
+		all_tests "$2"
 	fi
 	add_program "${CARGO_TARGET_DIR:-target}/$PROFILE_FOLDER/rtwire" rtwire
 	gcc -O2 -Wall -Wextra -Werror -static -o "$tree/lab/bin/uman-test" kernel/uman/test/uman-test.c
