@@ -9,6 +9,7 @@ mod apply_common;
 
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -475,6 +476,10 @@ impl Drop for EndsOthers<'_> {
     }
 }
 
+/// Held by a case whose interface moves into a namespace of its own: that has the interface's name, here the same for all cases, and the
+/// names of namespaces are the whole host's.
+static NAMED_NAMESPACE: Mutex<()> = Mutex::new(());
+
 /// One start state: a plan is applied, or killed amid that, and reverted. Applying takes `applying` where nothing runs beside it.
 fn comes_back(seed: u64, applying: Duration) {
     let rng = &mut Rng(seed);
@@ -493,6 +498,11 @@ fn comes_back(seed: u64, applying: Duration) {
     plan(&bench, frame, udp);
     let before = settled(&bench);
     let options = ["--isolation", isolation, "--fallback"];
+    let alone = (isolation == "namespace").then(|| {
+        NAMED_NAMESPACE
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    });
     if killed {
         let mut child = bench.apply_command(&options).spawn().unwrap();
         thread::sleep(killed_after);
@@ -521,6 +531,7 @@ fn comes_back(seed: u64, applying: Duration) {
         "{context}\n{}",
         said(&reverted)
     );
+    drop(alone);
     assert!(bench.records().is_empty(), "{context}");
     comes_back_to(&bench, &before, &context);
 }
