@@ -5,8 +5,10 @@
 //! until it is ended. For the benchmark: `pace … INTERVAL_NS` publishes by a clock of its own, and `watch … SAMPLES` prints the age
 //! of samples and ends. `ping … SAMPLES FROM` sends messages and measures their round trips (`ping-awake`: without sleeping between them), and
 //! `pong … 0 FROM` answers those from the URL `FROM`. `file IN AGAIN CHANGED` reads a binary configuration file, says what is in it, and writes it again twice: as it
-//! is, and with doubled times and other numbers. `keys …` is a security key service.
+//! is, and with doubled times and other numbers. `keys …` is a security key service. `codec NAME OCTETS ROUNDS` prints what its codec
+//! takes for one message, in ns.
 
+mod codec;
 mod file;
 mod keys;
 mod peer;
@@ -21,6 +23,9 @@ fn main() {
     }
     if let ["keys", port, lifetime, certificate, key, trusted] = arguments[..] {
         return keys::serve(port, lifetime, [certificate, key, trusted]);
+    }
+    if let ["codec", name, octets, rounds] = arguments[..] {
+        return codec::measure(name, octets, rounds.parse().unwrap_or(1));
     }
     let [role, url, interface, layout, security, ref more @ ..] = arguments[..] else {
         eprintln!(

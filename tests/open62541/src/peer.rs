@@ -114,7 +114,8 @@ fn data_type(index: u32) -> *const ua::UA_DataType {
     unsafe { &raw const ua::UA_TYPES[index as usize] }
 }
 
-fn numeric(namespace: u16, number: u32) -> ua::UA_NodeId {
+/// Returns the identifier of a node by its number.
+pub fn numeric(namespace: u16, number: u32) -> ua::UA_NodeId {
     // SAFETY: all zeroes is a valid node identifier: namespace 0, numeric, 0.
     let mut id: ua::UA_NodeId = unsafe { std::mem::zeroed() };
     id.namespaceIndex = namespace;
