@@ -55,8 +55,8 @@ pub mod units;
 pub use description::{Fault, Faults, read, read_bytes};
 pub use network::{
     BestEffort, Buffer, Contract, ContractKind, CutThrough, Defaults, Host, LatencyLimits,
-    LatencyRange, Link, Network, PortLatency, PortShaper, Release, Semantics, ShaperKind, Stream,
-    Switch, SwitchPort, Transfer, Transport,
+    LatencyRange, Link, Network, PortLatency, PortPreemption, PortShaper, Preemption, Release,
+    Semantics, ShaperKind, Stream, Switch, SwitchPort, Transfer, Transport,
 };
 pub use profile::{GateProfile, Isolation, ScheduleRules};
 pub use ratio::{Overflow, Ratio};

@@ -7,12 +7,14 @@ mod classes;
 mod contract;
 mod cut_through;
 mod latency;
+mod preemption;
 mod ways;
 
 pub use classes::{PriorityMap, class_by, class_of, fitting, recommended, reserved};
 pub use contract::{Contract, ContractKind};
 pub use cut_through::CutThrough;
 pub use latency::{LatencyLimits, LatencyRange, PortLatency, SwitchPort};
+pub use preemption::{PortPreemption, Preemption, PreemptionFault};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -95,6 +97,9 @@ pub struct Host {
     /// The gates of its interface, if it has gates.
     #[serde(default)]
     pub gates: Option<GateProfile>,
+    /// The frame preemption of its interface, if it has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preemption: Option<Preemption>,
 }
 
 /// A store-and-forward switch.
@@ -121,6 +126,9 @@ pub struct Switch {
     /// True if its ports forward a frame before its end has come, or may do so.
     #[serde(default, skip_serializing_if = "CutThrough::is_off")]
     pub cut_through: CutThrough,
+    /// The frame preemption of its ports, if it has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preemption: Option<Preemption>,
     /// Values of single ports and inputs, in place of the switch's own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<SwitchPort>,

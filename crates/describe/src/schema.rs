@@ -99,6 +99,11 @@ fn key_schema(key: &Key) -> Value {
             "minItems": 8,
             "maxItems": 8,
         }] }),
+        Kind::Priorities => json!({
+            "type": "array",
+            "items": { "type": "integer", "minimum": 0, "maximum": 7 },
+            "uniqueItems": true,
+        }),
         Kind::Choice(words) => json!({ "enum": words }),
     };
     schema["description"] = json!(key.doc);
@@ -169,6 +174,7 @@ fn value_form(kind: Kind) -> String {
             ..
         } => "share".to_owned(),
         Kind::PriorityMap => "eight numbers 0 to 7, or a name".to_owned(),
+        Kind::Priorities => "list of numbers 0 to 7".to_owned(),
         Kind::Latency => "duration, or `{ min, max }`".to_owned(),
         Kind::Buffer => "amount of data, or `n x size`".to_owned(),
         Kind::Choice(words) => words

@@ -316,6 +316,76 @@ const CASES: &[(&str, &str, &str)] = &[
         "[frame-preemption]\nexpress = 7\n[defaults]",
     ),
     (
+        "preemptable: no neighbour has it",
+        "buffer = \"64 KiB\"\n[[switch]]\nname = \"s2\"\n",
+        "buffer = \"64 KiB\"\npreemptable = [0]\n[[switch]]\nname = \"s2\"\n",
+    ),
+    (
+        "preemptable: priorities of one queue",
+        "buffer = \"64 KiB\"\n[[switch]]\nname = \"s2\"\n",
+        "buffer = \"64 KiB\"\npreemptable = [0]\nqueues = 4\n[[switch]]\nname = \"s2\"\npreemptable = []\n",
+    ),
+    (
+        "preemptable: an express queue below",
+        "buffer = \"64 KiB\"\n[[switch]]\nname = \"s2\"\n",
+        "buffer = \"64 KiB\"\npreemptable = [4, 5, 6, 7]\nqueues = 4\n[[switch]]\nname = \"s2\"\npreemptable = []\n",
+    ),
+    (
+        "preemptable: a priority that is none",
+        "buffer = \"64 KiB\"\n[[switch]]\nname = \"s2\"\n",
+        "buffer = \"64 KiB\"\npreemptable = [0, 8]\n[[switch]]\nname = \"s2\"\n",
+    ),
+    (
+        "preemptable: a priority twice",
+        "buffer = \"64 KiB\"\n[[switch]]\nname = \"s2\"\n",
+        "buffer = \"64 KiB\"\npreemptable = [0, 0]\n[[switch]]\nname = \"s2\"\n",
+    ),
+    (
+        "preemptable: a word",
+        "buffer = \"64 KiB\"\n[[switch]]\nname = \"s2\"\n",
+        "buffer = \"64 KiB\"\npreemptable = \"low\"\n[[switch]]\nname = \"s2\"\n",
+    ),
+    (
+        "preemptable: words",
+        "buffer = \"64 KiB\"\n[[switch]]\nname = \"s2\"\n",
+        "buffer = \"64 KiB\"\npreemptable = [\"low\"]\n[[switch]]\nname = \"s2\"\n",
+    ),
+    (
+        "preemptable: beside cut-through",
+        "buffer = \"64 KiB\"\n[[switch]]\nname = \"s2\"\n",
+        "buffer = \"64 KiB\"\npreemptable = [0]\nqueues = 8\ncut-through = \"on\"\n[[switch]]\nname = \"s2\"\npreemptable = []\n",
+    ),
+    (
+        "preemptable: beside gates",
+        "buffer = \"64 KiB\"\n[[switch]]\nname = \"s2\"\n",
+        "buffer = \"64 KiB\"\npreemptable = [0]\nqueues = 8\ngates = \"unlimited\"\n[[switch]]\nname = \"s2\"\npreemptable = []\n",
+    ),
+    (
+        "additional-fragment-size: too large",
+        "buffer = \"64 KiB\"\n[[switch]]\nname = \"s2\"\n",
+        "buffer = \"64 KiB\"\npreemptable = []\nadditional-fragment-size = 4\n[[switch]]\nname = \"s2\"\n",
+    ),
+    (
+        "additional-fragment-size: without preemption",
+        "buffer = \"64 KiB\"\n[[switch]]\nname = \"s2\"\n",
+        "buffer = \"64 KiB\"\nadditional-fragment-size = 1\n[[switch]]\nname = \"s2\"\n",
+    ),
+    (
+        "preemptable: another frame-overhead",
+        "link-rate = \"100 Mbit/s\"\n[[switch]]\nname = \"s1\"\nbuffer = \"64 KiB\"\n[[switch]]\nname = \"s2\"\n",
+        "link-rate = \"100 Mbit/s\"\nframe-overhead = \"0 B\"\n[[switch]]\nname = \"s1\"\nbuffer = \"64 KiB\"\nqueues = 8\npreemptable = [0]\n[[switch]]\nname = \"s2\"\npreemptable = []\n",
+    ),
+    (
+        "preemptable: of an input",
+        "[[stream]]\nname = \"one\"",
+        "[[port]]\nswitch = \"s1\"\nfrom = \"A\"\npreemptable = [0]\n[[stream]]\nname = \"one\"",
+    ),
+    (
+        "preemptable: of a port of a switch without",
+        "[[stream]]\nname = \"one\"",
+        "[[port]]\nswitch = \"s1\"\nto = \"A\"\npreemptable = [0]\n[[stream]]\nname = \"one\"",
+    ),
+    (
         "redundancy without a second way",
         "interval = \"1 ms\"",
         "interval = \"1 ms\"\nredundancy = \"disjoint\"",

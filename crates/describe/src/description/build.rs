@@ -82,6 +82,7 @@ pub(super) fn build(
     network.shapers = super::shapers::shapers(list("shaper"), &network, findings);
     super::gates::check(&network, records, findings);
     super::ports::check(&network, records, findings);
+    super::preemption::check(&network, records, findings);
     Some(network)
 }
 
@@ -235,6 +236,7 @@ fn switches(
             priority_map,
             gates: profiles.find(record, findings),
             cut_through: super::ports::cut_through(record).unwrap_or_default(),
+            preemption: super::preemption::of_node(record, findings),
             ports: Vec::new(),
         });
     }
@@ -260,6 +262,7 @@ fn hosts(
             priority_map,
             latency_ns: record.quantity("latency").map_or(0, ns),
             gates: profiles.find(record, findings),
+            preemption: super::preemption::of_node(record, findings),
         });
     }
     hosts

@@ -41,6 +41,8 @@ pub(crate) enum Kind {
     Buffer,
     /// A queue for each of the eight priorities, or the name of a table.
     PriorityMap,
+    /// A list of priorities.
+    Priorities,
     /// One of a few words.
     Choice(&'static [&'static str]),
 }

@@ -15,6 +15,7 @@ mod links;
 mod managed;
 mod nodes;
 mod ports;
+mod preemption;
 mod priorities;
 mod shapers;
 mod streams;

@@ -109,9 +109,19 @@ fn port(
         max_ns: ns(max),
     });
     let cut_through = cut_through(record);
-    if !record.has("latency") && !record.has("cut-through") {
+    let preemptable = record.priorities("preemptable").map(<[u8]>::to_vec);
+    if record.has("preemptable") && (from.is_some() || to.is_none()) {
+        let message = "port: `preemptable` is of a port, for the frames of all of its inputs";
+        let help = Some("give `to` alone".to_owned());
+        findings.at(&record.place("preemptable"), message, help);
+        return None;
+    }
+    if !["latency", "cut-through", "preemptable"]
+        .iter()
+        .any(|key| record.has(key))
+    {
         let message = "port: it states nothing";
-        let help = Some("give `latency` or `cut-through`".to_owned());
+        let help = Some("give `latency`, `cut-through` or `preemptable`".to_owned());
         findings.at(&record.span, message, help);
         return None;
     }
@@ -120,5 +130,6 @@ fn port(
         to,
         latency,
         cut_through,
+        preemptable,
     })
 }

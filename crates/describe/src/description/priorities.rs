@@ -1,10 +1,10 @@
-//! Maps of priorities to queues: `priority-map` of a switch or host.
+//! Maps of priorities to queues, `priority-map` of a switch or host, and lists of priorities.
 
 use toml::Spanned;
 use toml::de::DeValue;
 
 use super::fault::Findings;
-use super::value::wrong_type;
+use super::value::{short, wrong_type};
 use super::walk::{Record, Span};
 use crate::network::{Network, PriorityMap, fitting, recommended, reserved};
 
@@ -50,6 +50,44 @@ pub(super) fn list(
         *place = queue;
     }
     Some(map)
+}
+
+/// Reads a list of priorities. The result is in ascending order.
+pub(super) fn set(
+    key: &str,
+    items: &[Spanned<DeValue<'_>>],
+    findings: &mut Findings<'_>,
+) -> Option<Vec<u8>> {
+    let mut found: Vec<u8> = Vec::new();
+    for item in items {
+        let DeValue::Integer(number) = item.get_ref() else {
+            wrong_type(
+                findings,
+                &item.span(),
+                key,
+                "a list of whole numbers",
+                item.get_ref(),
+            );
+            return None;
+        };
+        let priority = u8::from_str_radix(number.as_str(), number.radix()).ok();
+        let Some(priority) = priority.filter(|priority| *priority < 8) else {
+            let message = format!(
+                "`{key}` has {}, but priorities are 0 to 7",
+                short(number.as_str())
+            );
+            findings.at(&item.span(), message, None);
+            return None;
+        };
+        if found.contains(&priority) {
+            let message = format!("`{key}` has priority {priority} twice");
+            findings.at(&item.span(), message, None);
+            return None;
+        }
+        found.push(priority);
+    }
+    found.sort_unstable();
+    Some(found)
 }
 
 /// Returns the map of a switch or host with this number of queues; `None` for the default map.

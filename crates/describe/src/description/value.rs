@@ -145,6 +145,9 @@ pub(super) fn parse_value(
         (Kind::PriorityMap, DeValue::Array(items)) => {
             super::priorities::list(key.name, items, &span, findings).map(Value::Classes)
         }
+        (Kind::Priorities, DeValue::Array(items)) => {
+            super::priorities::set(key.name, items, findings).map(Value::Priorities)
+        }
         (Kind::Latency, DeValue::String(text)) => {
             let max = latency_end(key.name, text, &span, findings)?;
             Some(Value::Latency(Ratio::ZERO, max))
@@ -277,6 +280,7 @@ const fn wanted(kind: Kind) -> &'static str {
         Kind::Latency => "a duration such as \"5 us\", or { min = \"5 us\", max = \"5 us\" }",
         Kind::Buffer => "an amount of data such as \"512 KiB\" or \"86 x 1514 B\"",
         Kind::PriorityMap => "a list of eight queues, or \"802.1q\" or \"802.1q-avb\"",
+        Kind::Priorities => "a list of priorities such as [0, 1]",
         Kind::Choice(_) => "one of few words",
     }
 }

@@ -24,6 +24,8 @@ pub(crate) enum Value {
     Buffer(Ratio, Option<u64>),
     /// The queue of each priority.
     Classes([u8; 8]),
+    /// Priorities in ascending order.
+    Priorities(Vec<u8>),
 }
 
 /// One table of the file. Values with a fault are absent, but listed in `given`.
@@ -94,6 +96,13 @@ impl Record {
         }
     }
 
+    pub(crate) fn priorities(&self, key: &str) -> Option<&[u8]> {
+        match self.values.get(key) {
+            Some((Value::Priorities(priorities), _)) => Some(priorities),
+            _ => None,
+        }
+    }
+
     pub(crate) fn buffer(&self, key: &str) -> Option<(Ratio, Option<u64>)> {
         match self.values.get(key) {
             Some((Value::Buffer(value, frames), _)) => Some((*value, *frames)),
@@ -105,7 +114,7 @@ impl Record {
 /// The records of each table, in the order of the file.
 pub(crate) type Records = BTreeMap<&'static str, Vec<Record>>;
 
-/// Returns the message for a key or table that is well known elsewhere but not supported here.
+/// Returns the message for a key or table that is well known elsewhere and has another name or form here.
 fn unsupported(name: &str) -> Option<(String, String)> {
     let plain: String = name
         .chars()
@@ -115,7 +124,6 @@ fn unsupported(name: &str) -> Option<(String, String)> {
     let preemption = [
         "preemption",
         "framepreemption",
-        "preemptable",
         "preemptible",
         "express",
         "expresspriorities",
@@ -125,8 +133,8 @@ fn unsupported(name: &str) -> Option<(String, String)> {
     ];
     preemption.contains(&plain.as_str()).then(|| {
         (
-            format!("`{}`: frame preemption (802.1Qbu) is not supported", short(name)),
-            "leave it away and preemption off at every port: promises count a whole lower frame at each".to_owned(),
+            format!("`{}`: frame preemption (802.1Qbu) is stated with `preemptable`", short(name)),
+            "preemptable = [0] at [[switch]] and [[host]]: the priorities whose frames may be interrupted, all others are express".to_owned(),
         )
     })
 }

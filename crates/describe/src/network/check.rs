@@ -134,6 +134,9 @@ impl Network {
             within(what, value, 0, largest)?;
         }
         let links = self.check_links(&nodes)?;
+        if let Some(fault) = self.preemption_faults().first() {
+            return Err(fault.message.clone());
+        }
         let ways = Ways {
             network: self,
             links,

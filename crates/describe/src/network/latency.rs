@@ -46,6 +46,9 @@ pub struct SwitchPort {
     /// The readiness to forward frames there before their end has come, if it is stated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_through: Option<CutThrough>,
+    /// The priorities whose frames the port may interrupt, if they are stated. Only of a port, for all of its inputs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preemptable: Option<Vec<u8>>,
 }
 
 impl SwitchPort {

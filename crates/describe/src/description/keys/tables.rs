@@ -71,6 +71,10 @@ const fn with_default(
 
 const PRIORITY_MAP: &str = "The queue of each priority 0 to 7, as a list of eight, or the name of a table. `default`: floor(priority n / 8) with n queues. `802.1q`: the recommended table of IEEE 802.1Q (8-5). `802.1q-avb`: the one with stream classes (34-1), where priority 3 is class A, above class B of priority 2.";
 
+const PREEMPTABLE: &str = "Frame preemption (802.1Qbu, 802.3br): the priorities whose frames may be interrupted; all others are express. `[]`: interrupts nothing, but takes fragments. A link has preemption if both ends state it, else each frame is sent whole. Express queues are above all others.";
+const ADDITIONAL: &str = "addFragSize: each fragment that it receives, but for a frame's last one, has at least 64 (1 + n) bytes.";
+const ADDITIONAL_KIND: Kind = Kind::Integer { min: 0, max: 3 };
+
 /// Every table of a description.
 pub(crate) const TABLES: &[Table] = &[
     Table {
@@ -247,6 +251,8 @@ pub(crate) const TABLES: &[Table] = &[
                 "off",
                 "Whether a frame is forwarded before its end has come: once preamble and destination address are there, after the latency, if both links have the same rate, the port is idle and nothing waits there. `possible`: the switch may do either with each frame. The promises of `on` and `possible` hold for both.",
             ),
+            may("preemptable", Kind::Priorities, PREEMPTABLE),
+            with_default("additional-fragment-size", ADDITIONAL_KIND, "0", ADDITIONAL),
         ],
     },
     Table {
@@ -277,6 +283,11 @@ pub(crate) const TABLES: &[Table] = &[
                 Kind::Choice(CUT_THROUGH),
                 "Whether frames are forwarded there before their end has come, as at [[switch]].",
             ),
+            may(
+                "preemptable",
+                Kind::Priorities,
+                "The priorities whose frames this port (`to`, without `from`) may interrupt, as at [[switch]].",
+            ),
         ],
     },
     Table {
@@ -305,6 +316,8 @@ pub(crate) const TABLES: &[Table] = &[
                 Kind::Name,
                 "Its interface has time-aware gates: the name of their profile.",
             ),
+            may("preemptable", Kind::Priorities, PREEMPTABLE),
+            with_default("additional-fragment-size", ADDITIONAL_KIND, "0", ADDITIONAL),
         ],
     },
     Table {
