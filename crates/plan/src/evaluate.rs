@@ -157,7 +157,12 @@ fn closed(
     let port = &mapped.ports[index];
     let graph = &mapped.graph;
     let shaped = |server: usize| graph.servers[server].shapers != [ClassShaper::None; 8];
-    if port.kind != NodeKind::Switch || shaped(index) || !graph.servers[index].inputs.is_empty() {
+    let preempts = |server: usize| graph.servers[server].preemption.is_some();
+    if port.kind != NodeKind::Switch
+        || shaped(index)
+        || preempts(index)
+        || !graph.servers[index].inputs.is_empty()
+    {
         return Ok(None);
     }
     let mut inputs: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
@@ -193,6 +198,7 @@ fn closed(
             || host.rate != graph.servers[index].rate
             || all != flows.len()
             || shaped(*server)
+            || preempts(*server)
         {
             return Ok(None);
         }
@@ -287,7 +293,7 @@ fn port_plan(
         u64::try_from(bits.over(Ratio::whole(8))?.ceil()).map_err(|_| Overflow)
     };
     let switch = nodes.switch(&port.node);
-    let whole_frame = whole_frame_bytes(mapped, &flows, switch)?;
+    let whole_frame = whole_frame_bytes(mapped, index, switch)?;
     let general = result.bound.backlog.map(to_bytes).transpose()?;
     let closed = result.closed.as_ref().and_then(|form| form.values.as_ref());
     let backlog_bytes = match (general, closed) {
@@ -319,44 +325,54 @@ fn port_plan(
         utilization,
         utilization_permille: permille,
         backlog_bytes: backlog_bytes.map(|bytes| bytes.saturating_add(whole_frame)),
-        backlog_frames: backlog_frames(mapped, &flows, backlog_bytes, result)?,
+        backlog_frames: backlog_frames(mapped, index, backlog_bytes, result)?,
         buffer_bytes: switch.map(|switch| switch.buffer.bytes),
         buffer_frames: switch.and_then(|switch| switch.buffer.frames),
         shared: switch.is_some_and(|switch| switch.buffer.shared),
         classes,
         loeser_haertig: result.closed.clone(),
         gates: None,
+        preemption: mapped.preemption(index),
     })
 }
 
-/// Returns the memory of the frame that is being sent, bytes: the largest one. It is zero if each bit is freed as it
-/// leaves, and if nothing passes.
+/// Returns the memory of the frame that is being sent, bytes: the largest one. With preemption there may be two: one that is
+/// being sent, and one that it has interrupted. It is zero if each bit is freed as it leaves, and if nothing passes.
 fn whole_frame_bytes(
     mapped: &Mapped,
-    flows: &[usize],
+    index: usize,
     switch: Option<&Switch>,
 ) -> Result<u64, Overflow> {
     if switch.is_some_and(|switch| switch.buffer.release == Release::Bit) {
         return Ok(0);
     }
-    let frames = flows
-        .iter()
-        .filter(|flow| mapped.flow_names[**flow] != CLOSED_GATES)
-        .map(|flow| mapped.graph.flows[*flow].frame_max);
-    let largest = frames.fold(Ratio::ZERO, Ratio::max);
-    u64::try_from(largest.over(Ratio::whole(8))?.ceil()).map_err(|_| Overflow)
+    let first_express = mapped.graph.servers[index].preemption;
+    let first_express = first_express.map_or(0, |preemption| preemption.first_express);
+    let largest = |interrupted: bool| {
+        let frames = mapped.passing[index]
+            .iter()
+            .filter(|(flow, _)| mapped.flow_names[*flow] != CLOSED_GATES)
+            .map(|(flow, hop)| (&mapped.graph.flows[*flow], *hop))
+            .filter(|(flow, hop)| (flow.hops[*hop].class < first_express) == interrupted)
+            .map(|(flow, _)| flow.frame_max);
+        frames.fold(Ratio::ZERO, Ratio::max)
+    };
+    let both = largest(true).plus(largest(false))?;
+    u64::try_from(both.over(Ratio::whole(8))?.ceil()).map_err(|_| Overflow)
 }
 
 /// Returns the largest number of frames that wait at once: as many of the smallest ones as the backlog holds.
 fn backlog_frames(
     mapped: &Mapped,
-    flows: &[usize],
+    index: usize,
     backlog_bytes: Option<u64>,
     result: &PortResult,
 ) -> Result<Option<u64>, Overflow> {
-    let smallest = flows
+    // One frame that is being sent counts by what is left of it. With preemption there may be a second one.
+    let begun = u64::from(mapped.graph.servers[index].preemption.is_some());
+    let smallest = mapped.passing[index]
         .iter()
-        .map(|flow| mapped.graph.flows[*flow].frame_min)
+        .map(|(flow, _)| mapped.graph.flows[*flow].frame_min)
         .min();
     let (Some(smallest), Some(bytes)) = (smallest, backlog_bytes) else {
         return Ok(backlog_bytes.map(|_| 0));
@@ -371,6 +387,6 @@ fn backlog_frames(
         (None, None) => bits,
     };
     u64::try_from(bits.over(smallest)?.ceil())
-        .map(Some)
+        .map(|frames| Some(frames.saturating_add(begun)))
         .map_err(|_| Overflow)
 }

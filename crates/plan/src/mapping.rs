@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use crate::bound::graph::{ClassShaper, Flow, Graph, Hop, Server, ServerInput};
+use crate::bound::graph::{ClassShaper, Flow, Graph, Hop, Preempting, Server, ServerInput};
 use crate::network::{ContractKind, Host, LatencyRange, Network, ShaperKind, Switch, class_by};
-use crate::plan::NodeKind;
+use crate::plan::{NodeKind, PreemptionPlan};
 use crate::schedule::Closing;
 use rtwire_describe::ratio::{Overflow, Ratio};
 
@@ -94,6 +94,16 @@ impl<'a> Nodes<'a> {
 const SMALLEST_FRAME_BYTES: u64 = 60;
 
 impl Mapped {
+    /// Returns the frame preemption of a port, as a plan shows it.
+    pub(crate) fn preemption(&self, index: usize) -> Option<PreemptionPlan> {
+        let here = self.graph.servers[index].preemption?;
+        let bytes = here.piece.over(Ratio::whole(8)).map(Ratio::ceil);
+        Some(PreemptionPlan {
+            first_express_class: here.first_express,
+            longest_piece_bytes: bytes.ok().and_then(|bytes| u64::try_from(bytes).ok())?,
+        })
+    }
+
     /// Returns the port of a node towards a neighbour.
     pub(crate) fn port(&self, from: &str, to: &str) -> Option<usize> {
         self.numbers.get(from)?.get(to).copied()
@@ -148,6 +158,7 @@ pub(crate) fn map(network: &Network, closings: &[Closing]) -> Result<Mapped, Ove
         numbers,
     };
     shape(network, &nodes, &mut mapped);
+    preempt(network, &mut mapped);
     inputs(network, &nodes, &mut mapped);
     // A fast clock sends more in a second than the contract says.
     let ppb = i128::from(network.defaults.clock_drift_ppb);
@@ -225,6 +236,37 @@ fn shape(network: &Network, nodes: &Nodes<'_>, mapped: &mut Mapped) {
                 };
             }
         }
+    }
+}
+
+/// The bytes of a fragment on the wire that are not of the frame: preamble with its mark 8, gap 12.
+const FRAGMENT_BYTES: u64 = 20;
+/// The cost of an interruption, bytes: CRC 4 and gap 12 of the fragment that ends, preamble with its mark 8 of the next.
+const INTERRUPTION_BYTES: u64 = 24;
+/// The least size of any fragment, CRC included, bytes.
+const LEAST_FRAGMENT_BYTES: u64 = 64;
+
+/// Returns the longest piece of a frame that cannot be interrupted, bytes on the wire.
+///
+/// A piece of two least fragments can be cut in two. One with a byte less cannot.
+pub(crate) fn longest_piece_bytes(additional_fragment_size: u8) -> u64 {
+    let first = LEAST_FRAGMENT_BYTES * (1 + u64::from(additional_fragment_size)) - 4;
+    first + LEAST_FRAGMENT_BYTES - 1 + FRAGMENT_BYTES
+}
+
+/// Enters the frame preemption of each port.
+fn preempt(network: &Network, mapped: &mut Mapped) {
+    if !network.has_preemption() {
+        return;
+    }
+    let bits = |bytes: u64| Ratio::whole(i128::from(bytes) * 8);
+    for (port, server) in mapped.ports.iter().zip(&mut mapped.graph.servers) {
+        let here = network.preemption(&port.node, &port.to);
+        server.preemption = here.map(|here| Preempting {
+            first_express: here.first_express,
+            piece: bits(longest_piece_bytes(here.additional_fragment_size)),
+            interruption: bits(INTERRUPTION_BYTES),
+        });
     }
 }
 

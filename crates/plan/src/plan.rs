@@ -287,6 +287,19 @@ pub struct PortPlan {
     /// The times at which its gates open and close, if the schedule needs them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gates: Option<GateList>,
+    /// Its frame preemption, if it has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preemption: Option<PreemptionPlan>,
+}
+
+/// The frame preemption of one port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PreemptionPlan {
+    /// The lowest express class. Frames of the classes below may be interrupted.
+    pub first_express_class: u8,
+    /// The longest piece of a frame that cannot be interrupted, bytes on the wire.
+    pub longest_piece_bytes: u64,
 }
 
 /// One class at one port.

@@ -89,11 +89,12 @@ form!(Defaults {
 });
 form!(Host {
     name: String, queues: u8, priority_map: Option<[u8; 8]>, latency_ns: Int, gates: Option<Any>,
+    preemption: Option<Any>,
 });
 form!(Switch {
     name: String, latency_ns: Int, latency_min_ns: Int, buffer: Buffer, queues: u8,
     priority_map: Option<[u8; 8]>, gates: Option<Any>, ports: Option<Any>,
-    cut_through: Option<Any>,
+    cut_through: Option<Any>, preemption: Option<Any>,
 });
 form!(Buffer { bytes: Int, frames: Option<Int>, shared: bool, release: Release });
 form!(PortLatency { from: String, to: String, latency_ns: Int });
@@ -130,7 +131,7 @@ form!(PortPlan {
     node: String, port: String, node_kind: Any, link_rate_bps: Any, latency_ns: Any,
     utilization: Any, utilization_permille: Any, backlog_bytes: Option<Int>,
     backlog_frames: Option<Int>, buffer_bytes: Any, buffer_frames: Any, shared: Any,
-    classes: Vec<ClassPlan>, loeser_haertig: Any, gates: Option<Any>,
+    classes: Vec<ClassPlan>, loeser_haertig: Any, gates: Option<Any>, preemption: Option<Any>,
 });
 form!(ClassPlan { class: u8, flows: Any, delay_ns: Option<Int> });
 form!(Certificate { version: Int, ports: Vec<PortFacts>, promises: Vec<PromiseFacts> });

@@ -211,6 +211,10 @@ impl Model {
             let launched = network.streams.iter().filter(|one| one.time_triggered);
             nodes.extend(launched.map(|one| one.talker.as_str()));
         }
+        let hosts = network.hosts.iter().map(|one| (&one.name, &one.preemption));
+        let switches = network.switches.iter().map(|one| (&one.name, &one.preemption));
+        let preempting = hosts.chain(switches).filter(|(_, preemption)| preemption.is_some());
+        let preempting: HashSet<&str> = preempting.map(|(name, _)| name.as_str()).collect();
         for port in &mut self.ports {
             let (node, to) = port.name.split_once('>').unwrap_or_default();
             let shaped = network.shapers.iter().find(|shaper| {
@@ -221,6 +225,7 @@ impl Model {
                 Some(ShaperKind::Asynchronous) => "asynchronous shaper",
                 None if !port.one_latency => "values of single ports, or cut-through,",
                 None if nodes.contains(node) => "gates",
+                None if preempting.contains(node) => "frame preemption",
                 None => "",
             };
             port.not_covered = (!what.is_empty()).then(|| format!("{what} at {}", port.name));

@@ -166,6 +166,12 @@ impl Admission {
                 what: "gates".to_owned(),
             });
         }
+        if network.has_preemption() && network.preemption(name.from, name.to).is_some() {
+            return Err(AdmissionError::Unsupported {
+                port: shown,
+                what: "frame preemption".to_owned(),
+            });
+        }
         let shaped = network.shapers.iter().any(|shaper| {
             shaper.node == name.from && shaper.to.as_deref().is_none_or(|only| only == name.to)
         });

@@ -16,6 +16,9 @@ pub(super) struct Class {
     pub(super) rest: Line,
     pub(super) stairs: Vec<Stair>,
     pub(super) largest: Data,
+    /// The largest frame that may have been interrupted at the port before, and the largest one of the others.
+    pub(super) interrupted: Data,
+    pub(super) uninterrupted: Data,
     /// The least and the highest class of the flows at the port before.
     pub(super) before: Option<(u8, u8)>,
     /// True if a port before has no bound.
@@ -23,10 +26,17 @@ pub(super) struct Class {
 }
 
 impl Class {
-    /// Adds one flow. It had class `before` at the port before, if it came through one.
-    pub(super) fn joined_by(&mut self, flow: &FlowNumbers, before: Option<u8>) {
+    /// Adds one flow. It had class `before` at the port before, if it came through one, and its frames may have been
+    /// interrupted there.
+    pub(super) fn joined_by(&mut self, flow: &FlowNumbers, before: Option<u8>, interrupted: bool) {
         self.used = true;
         self.largest = self.largest.max(flow.largest);
+        let kind = if interrupted {
+            &mut self.interrupted
+        } else {
+            &mut self.uninterrupted
+        };
+        *kind = (*kind).max(flow.largest);
         if let Some(before) = before {
             let (least, most) = self.before.unwrap_or((before, before));
             self.before = Some((least.min(before), most.max(before)));
@@ -60,6 +70,9 @@ pub(super) struct Input {
     /// The time by which frames may be closer together in the queue than on the link.
     pub(super) shift: Time,
     pub(super) classes: Vec<Class>,
+    /// The cost of its express frames by interrupting others here, and the least of those frames.
+    pub(super) interruptions: Class,
+    pub(super) least_express: Data,
 }
 
 /// The bounds of a link's traffic, as the port at its sending end knows them.
@@ -78,6 +91,8 @@ pub(super) struct Departures {
 pub(super) struct Bundle {
     pub(super) contracts: Line,
     pub(super) largest: Data,
+    interrupted: Data,
+    uninterrupted: Data,
     before: Option<(u8, u8)>,
 }
 
@@ -85,6 +100,8 @@ impl Bundle {
     pub(super) fn add(&mut self, class: &Class) -> Result<(), Overflow> {
         self.contracts = self.contracts.plus(class.contracts)?;
         self.largest = self.largest.max(class.largest);
+        self.interrupted = self.interrupted.max(class.interrupted);
+        self.uninterrupted = self.uninterrupted.max(class.uninterrupted);
         self.before = match (self.before, class.before) {
             (Some((a, b)), Some((c, d))) => Some((a.min(c), b.max(d))),
             (one, other) => one.or(other),
@@ -106,10 +123,11 @@ impl Bundle {
             return Ok(lines);
         };
         if link.line.rate > 0 {
-            let frame = if keeps(Term::LineFrame) {
-                self.largest
-            } else {
-                0
+            // A frame that is interrupted ends behind another one: both may have begun before.
+            let frame = match (keeps(Term::LineFrame), keeps(Term::Interrupted)) {
+                (true, true) => self.uninterrupted + self.interrupted,
+                (true, false) => self.largest,
+                (false, _) => 0,
             };
             lines.push(Line {
                 burst: link.line.burst.checked_add(frame).ok_or(Overflow)?,

@@ -98,6 +98,12 @@ pub(crate) fn plus(a: i64, b: i64) -> Result<i64, Overflow> {
     in_range(i128::from(a) + i128::from(b))
 }
 
+/// Returns `value` times `parts / of`, rounded up. `of` is positive.
+pub(crate) fn share_up(value: i128, parts: i128, of: i128) -> Result<i128, Overflow> {
+    let product = value.checked_mul(parts).ok_or(Overflow)?;
+    Ok(product.div_euclid(of) + i128::from(product.rem_euclid(of) != 0))
+}
+
 /// `burst + rate s` in a window of `s`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Line {
@@ -122,6 +128,14 @@ impl Line {
         Ok(Line {
             burst: self.burst.checked_add(other.burst).ok_or(Overflow)?,
             rate: plus(self.rate, other.rate)?,
+        })
+    }
+
+    /// Returns the line times `parts / of`, rounded up.
+    pub(crate) fn share_up(self, parts: i128, of: i128) -> Result<Line, Overflow> {
+        Ok(Line {
+            burst: share_up(self.burst, parts, of)?,
+            rate: in_range(share_up(self.rate.into(), parts, of)?)?,
         })
     }
 

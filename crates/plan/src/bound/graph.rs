@@ -22,8 +22,21 @@ pub struct Server {
     pub foreign_frame: Ratio,
     /// The shaper of each class here. Classes with a credit are above all others.
     pub shapers: [ClassShaper; 8],
+    /// Its frame preemption, if it has it.
+    pub preemption: Option<Preempting>,
     /// The inputs, where their latencies differ: then each of them. `latency` and `latency_min` contain all of theirs.
     pub inputs: Vec<ServerInput>,
+}
+
+/// Frame preemption at a port (802.3br). Express classes interrupt the frames of the classes below them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Preempting {
+    /// The lowest express class.
+    pub first_express: u8,
+    /// The longest piece of a preemptable frame that cannot be interrupted, with all that it costs on the wire, bits.
+    pub piece: Ratio,
+    /// The cost of one interruption on the wire, bits: of the fragment's end, and of the beginning of the next one.
+    pub interruption: Ratio,
 }
 
 /// The latency between one input of a port and its queue.

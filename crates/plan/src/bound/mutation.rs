@@ -21,6 +21,12 @@ pub(crate) enum Term {
     LeastLatency,
     /// The frame of the line.
     LineFrame,
+    /// The piece of a preemptable frame that cannot be interrupted.
+    Piece,
+    /// The cost of interruptions.
+    Interruptions,
+    /// The frame of the line that was interrupted by another one.
+    Interrupted,
     /// The data that a late port catches up.
     CatchingUp,
     /// The latency of an aggregate's departure.

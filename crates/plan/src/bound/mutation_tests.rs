@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use super::{Term, without};
-use crate::bound::graph::{ClassShaper, Flow, Graph, Hop, Method, Server, ServerInput};
+use crate::bound::graph::{ClassShaper, Flow, Graph, Hop, Method, Preempting, Server, ServerInput};
 use crate::bound::segments::Segments;
 use crate::bound::tfa::analyse;
 use crate::schedule::closings::closed;
@@ -51,6 +51,23 @@ fn urgent(mut flow: Flow, class: u8) -> Flow {
 fn classes(mut server: Server, classes: u8) -> Server {
     server.classes = classes;
     server
+}
+
+/// Returns a port with two classes. The upper one interrupts the lower one, except for pieces of 1000 bit, at 200 bit each.
+fn preempting(server: Server, count: u8) -> Server {
+    let mut server = classes(server, count);
+    server.preemption = Some(Preempting {
+        first_express: 1,
+        piece: Ratio::whole(SHORT),
+        interruption: Ratio::whole(200),
+    });
+    server
+}
+
+/// Makes a flow urgent at its first server only.
+fn first_urgent(mut flow: Flow) -> Flow {
+    flow.hops[0].class = 1;
+    flow
 }
 
 /// Lets frames from a server enter the queue once 112 bit of them have come.
@@ -191,6 +208,39 @@ fn cases() -> Vec<Case> {
             of: Of::Delay(4, 0),
             reached: 480,
             how: "the first frames of both are stored and wait 61 us for a local one, the second ones are not: they end 120 us later, and with them comes the last flow's",
+        },
+        Case {
+            term: Term::Piece,
+            servers: vec![preempting(port(100), 2)],
+            flows: vec![
+                flow(LONG, 1, 1_000, &[0]),
+                urgent(flow(SHORT, 1, 1_000, &[0]), 1),
+            ],
+            of: Of::Delay(0, 1),
+            reached: 20,
+            how: "1000 bit of the long frame cannot be interrupted, and they have just begun",
+        },
+        Case {
+            term: Term::Interruptions,
+            servers: vec![preempting(port(100), 2)],
+            flows: vec![
+                flow(LONG, 1, 1_000, &[0]),
+                urgent(flow(SHORT, 1, 1_000, &[0]), 1),
+            ],
+            of: Of::Delay(0, 0),
+            reached: 132,
+            how: "the short frame interrupts the long one: 200 bit of fragments are sent besides both",
+        },
+        Case {
+            term: Term::Interrupted,
+            servers: vec![preempting(port(100), 2), port(100)],
+            flows: vec![
+                flow(LONG, 1, 1_000, &[0, 1]),
+                first_urgent(flow(LONG, 1, 1_000, &[0, 1])),
+            ],
+            of: Of::Delay(1, 0),
+            reached: 230,
+            how: "the other long frame interrupts the first one before its last 10 us: that ends 10 us behind it",
         },
         Case {
             term: Term::Overtaking,

@@ -201,7 +201,10 @@ impl<'a> Segments<'a> {
             rate = rate.min(left);
             if server != last && keeps(Term::SegmentFrame) {
                 let here = &self.analysis.servers[server];
-                waits = plus(waits, quotient_up(frame, here.rate)?)?;
+                // Interrupted frames are on the link for longer: then they count as what is left serves them.
+                let interrupts = here.preemption.is_some_and(|it| it.interrupts(class));
+                let rate = if interrupts { left } else { here.rate };
+                waits = plus(waits, quotient_up(frame, rate)?)?;
             }
         }
         let Some(groups) = self.brought(first, &sharers)? else {
@@ -257,7 +260,10 @@ impl<'a> Segments<'a> {
             let own = &analysis.flows[flow];
             let its = analysis.graph.flows[flow].hops[hop].class;
             if its < class {
-                low = low.max(own.largest);
+                low = low.max(match here.preemption {
+                    Some(preemption) => preemption.in_the_way(class, its, own.largest),
+                    None => own.largest,
+                });
                 continue;
             }
             if its > class && has_credit(its) {
@@ -279,6 +285,11 @@ impl<'a> Segments<'a> {
             let line = own.line.shifted(plus(added_jitter.line, varies)?);
             if its > class {
                 above = above.plus(line)?;
+                if let Some(preemption) = here.preemption {
+                    if preemption.interrupts(class) && !preemption.interrupts(its) {
+                        above = above.plus(preemption.cost(line, own.smallest)?)?;
+                    }
+                }
             } else {
                 others = others.plus(line)?;
             }
@@ -339,7 +350,11 @@ impl<'a> Segments<'a> {
                 }
             };
             let class = &mut inputs[at].2;
-            class.joined_by(own, before.map(|before| before.class));
+            let interrupted = before.is_some_and(|before| {
+                let there = &analysis.servers[before.server].preemption;
+                there.is_some_and(|there| there.interrupts(before.class))
+            });
+            class.joined_by(own, before.map(|before| before.class), interrupted);
             let line = own.line.shifted(plus(added_jitter.line, varies)?);
             class.bring(own, line, plus(added_jitter.late, varies)?)?;
         }

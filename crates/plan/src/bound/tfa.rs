@@ -19,8 +19,10 @@ use rtwire_describe::ratio::{Overflow, Ratio};
 
 mod entry;
 mod port;
+mod preemption;
 
 pub(super) use entry::Entry;
+pub(super) use preemption::Preemption;
 
 /// The largest number of passes over a cycle.
 const MOST_PASSES: usize = 1_000;
@@ -40,6 +42,7 @@ pub(super) struct ServerNumbers {
     /// The inputs whose latencies are stated.
     pub(super) entries: Vec<(usize, Entry)>,
     pub(super) foreign: Data,
+    pub(super) preemption: Option<Preemption>,
     pub(super) slopes: [Option<Rate>; 8],
 }
 
@@ -179,6 +182,7 @@ impl<'a> Analysis<'a> {
                 variation: entry::variation(server)?,
                 entries,
                 foreign: fixed::data_up(server.foreign_frame)?,
+                preemption: server.preemption.map(Preemption::new).transpose()?,
                 slopes,
             };
             let ahead = if server.catches_up && keeps(Term::CatchingUp) {
@@ -371,16 +375,22 @@ impl<'a> Analysis<'a> {
                     from,
                     shift,
                     classes: vec![Class::default(); classes],
+                    interruptions: Class::default(),
+                    least_express: Data::MAX,
                 });
             }
-            let Some(class) = inputs
-                .get_mut(*place as usize)
-                .and_then(|input| input.classes.get_mut(usize::from(hop.class)))
-            else {
+            let Some(input) = inputs.get_mut(*place as usize) else {
+                continue;
+            };
+            let Some(class) = input.classes.get_mut(usize::from(hop.class)) else {
                 continue;
             };
             let known = before.filter(|_| !regulated);
-            class.joined_by(own, known.map(|before| before.class));
+            let interrupted = known.is_some_and(|before| {
+                let there = &self.servers[before.server].preemption;
+                there.is_some_and(|there| there.interrupts(before.class))
+            });
+            class.joined_by(own, known.map(|before| before.class), interrupted);
             // A regulator adds no delay behind a queue that its streams entered within their contracts. Behind one that
             // they entered with more jitter, a stream waits there for others, and nothing bounds for how long.
             let held_back =
@@ -403,7 +413,12 @@ impl<'a> Analysis<'a> {
             } else {
                 own.line.shifted(plus(added_jitter.line, shift)?)
             };
-            class.bring(own, line, plus(added_jitter.late, shift)?)?;
+            let late = plus(added_jitter.late, shift)?;
+            class.bring(own, line, late)?;
+            let preemption = self.servers[server].preemption;
+            if let Some(preemption) = preemption.filter(|it| !it.interrupts(hop.class)) {
+                input.interrupt(preemption, own, line, late)?;
+            }
         }
         for input in &inputs {
             if let Some(from) = input.from {

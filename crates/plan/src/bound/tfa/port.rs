@@ -83,9 +83,16 @@ impl Analysis<'_> {
 
     /// Returns the largest frame of a lower class at a port.
     fn below(&self, server: usize, class: usize, inputs: &[Input]) -> Data {
-        let classes = inputs.iter().flat_map(|input| &input.classes[..class]);
-        let largest = classes.map(|class| class.largest);
-        largest.fold(self.servers[server].foreign, Data::max)
+        let here = &self.servers[server];
+        let classes = inputs
+            .iter()
+            .flat_map(|input| input.classes[..class].iter().enumerate());
+        let largest = classes.map(|(lower, one)| match here.preemption {
+            // Classes are numbers below 8.
+            Some(preemption) => preemption.in_the_way(class as u8, lower as u8, one.largest),
+            None => one.largest,
+        });
+        largest.fold(here.foreign, Data::max)
     }
 
     /// Returns the largest delay of a class at a port, with the arrivals as they are known now. Of a class with a credit
@@ -290,6 +297,22 @@ impl Analysis<'_> {
             urgent = urgent.plus(above.contracts)?;
             parts.push(part);
         }
+        let preemption = self.servers[server].preemption;
+        if preemption.is_some_and(|preemption| preemption.interrupts(class as u8)) {
+            for input in inputs {
+                let lines = self.interruptions(server, input, self.link(input))?;
+                let Some(contracts) = lines.first() else {
+                    continue;
+                };
+                urgent = urgent.plus(*contracts)?;
+                parts.push(Part {
+                    equal: vec![Line::default()],
+                    above: lines,
+                    urgent: vec![&input.interruptions],
+                    ..Part::default()
+                });
+            }
+        }
         for one in shaped.iter().skip(class + 1).flatten() {
             urgent = urgent.plus(one.lines[0])?;
             parts.push(Part {
@@ -397,6 +420,7 @@ impl Analysis<'_> {
             }
             group.lines = bundle.lines(self.link(input), input.shift)?;
             groups.push(group);
+            groups.extend(self.interruptions_held(server, input, self.link(input))?);
         }
         let latency = if keeps(Term::MemoryLatency) {
             here.latency
@@ -505,7 +529,11 @@ impl Analysis<'_> {
                 }
                 smallest = smallest.min(least_of[class]);
                 let low = self.below(server, class, inputs);
-                if let Some(arrived) = arrived.filter(|_| largest > 0) {
+                // A frame that is interrupted leaves later than those behind it came: nothing holds such classes together.
+                let is_whole = numbers
+                    .preemption
+                    .is_none_or(|preemption| !preemption.interrupts(class as u8));
+                if let Some(arrived) = arrived.filter(|_| largest > 0 && is_whole) {
                     // A latency before the queue is in the arrivals already, as far as it varies.
                     let (latency, least) = if here.catches_up {
                         (numbers.latency, 0)
