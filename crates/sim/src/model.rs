@@ -25,6 +25,8 @@ pub struct Model {
     pub(crate) nodes: Vec<String>,
     /// Largest error of a clock against the network's time, ps.
     pub(crate) clock_error_ps: u64,
+    /// True if any port has preemption.
+    pub(crate) preempts: bool,
     /// The part of a frame that must have come before it may be forwarded.
     pub(crate) header_bits: u32,
     /// Number of lanes.
@@ -56,9 +58,20 @@ pub(crate) struct PortModel {
     pub(crate) class_of: [u8; 8],
     pub(crate) pool: u32,
     pub(crate) gates: Option<Gates>,
+    /// Its frame preemption, if it has it.
+    pub(crate) preemption: Option<PreemptionModel>,
     pub(crate) rate_bps: u64,
     /// Idle slope of each class with a credit-based shaper, bit/s; empty if there is none.
     pub(crate) idle_bps: Vec<Option<u64>>,
+}
+
+/// Frame preemption at a port.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PreemptionModel {
+    /// The lowest express class. Frames of those below may be interrupted.
+    pub(crate) first_express: u8,
+    /// The least part of a frame that a fragment carries, if it is not the last one, bits.
+    pub(crate) least_bits: u32,
 }
 
 /// The memory of one port, or of all ports of a switch.

@@ -6,6 +6,7 @@
 //!
 //! Every simulation counts for every promise, because a bad schedule for one may be worse for another.
 
+mod cuts;
 mod meetings;
 
 use rtwire_plan::Plan;
@@ -47,6 +48,8 @@ struct Search<'a, 'm> {
     /// together with the victim's worst one. The times are from the last kept scenario.
     meetings: Vec<Meeting>,
     shifts: Vec<Option<i64>>,
+    /// For each of them, the times at which the victim's worst frame and the other source's first one arrived there, ps.
+    arrivals: Vec<Option<(u64, u64)>>,
     /// The ports of the victim's route whose latency varies, each with the time at which the victim's worst frame
     /// enters the queue there if its latency is the largest.
     gatherings: Vec<Gathering>,
@@ -95,6 +98,7 @@ pub fn search(
         played: 0,
         meetings: Vec::new(),
         shifts: Vec::new(),
+        arrivals: Vec::new(),
         gatherings: Vec::new(),
     };
     if victims.is_empty() {
@@ -329,6 +333,9 @@ impl Search<'_, '_> {
             scenario.clocks[at].error_ps = -scenario.clocks[at].error_ps;
         }
         if self.random.once_in(6) && self.gather(scenario) {
+            return;
+        }
+        if self.model.preempts && self.random.once_in(6) && self.cut(scenario) {
             return;
         }
         if !self.shifts.is_empty() && self.random.once_in(3) {

@@ -13,8 +13,11 @@ use crate::source::Source;
 
 mod cut_through;
 mod ports;
+mod preemption;
 mod seen;
 
+use preemption::Pieces;
+pub(crate) use preemption::pieces;
 pub use seen::{ListenerSeen, PortSeen};
 
 /// Number of frames that an unshaped source keeps in its host's queue, like a full socket.
@@ -53,6 +56,8 @@ enum Event {
     Late { frame: Frame, late_ps: u64 },
     /// A port may choose its next frame.
     Wakes(u32),
+    /// A piece of a frame has left a port with preemption, if it is still the one of that number.
+    PieceEnds { port: u32, number: u32 },
     /// A source sends.
     Sends { flow: u32, bits: u32 },
     /// For a replay: a recorded frame departs.
@@ -88,6 +93,8 @@ struct Port {
     wake_ps: u64,
     /// The credit of each class with a credit-based shaper.
     credits: Vec<Option<Credit>>,
+    /// For a port with preemption: the piece of a frame that is being sent, and the frame that it interrupted.
+    pieces: Pieces,
     seen: PortSeen,
 }
 
@@ -189,6 +196,7 @@ impl<'a> Simulator<'a> {
             last_tie: 0,
             wake_ps: u64::MAX,
             credits: credits(port),
+            pieces: Pieces::default(),
             seen: PortSeen {
                 class_delay_ps: vec![0; usize::from(port.classes)],
                 ..PortSeen::default()
@@ -269,6 +277,7 @@ impl<'a> Simulator<'a> {
         self.heads.fill(0);
         for (port, model) in self.ports.iter_mut().zip(&self.model.ports) {
             port.credits = credits(model);
+            port.pieces = Pieces::default();
             for queue in &mut port.queues {
                 queue.clear();
             }
@@ -385,6 +394,7 @@ impl<'a> Simulator<'a> {
                     self.choosing.push(port);
                 }
             }
+            Event::PieceEnds { port, number } => self.piece_ends(port, number),
             Event::Sends { flow, bits } => {
                 self.sent[flow as usize] += 1;
                 let (first, end) = self.model.flows[flow as usize].branches;

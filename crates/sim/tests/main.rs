@@ -11,6 +11,7 @@ mod exceeded;
 mod groups;
 mod latency;
 mod laws;
+mod preemption;
 mod replay;
 mod replay_vectors;
 mod schedules;

@@ -3,7 +3,7 @@
 use rtwire_plan::network::Release;
 use rtwire_plan::{ContractKind, CutThrough, Network, Plan, Ratio, ShaperKind};
 
-use super::{Binding, Edge, Flow, Listener, Model, NONE, PoolModel, PortModel};
+use super::{Binding, Edge, Flow, Listener, Model, NONE, PoolModel, PortModel, PreemptionModel};
 use crate::error::SimulationError;
 use crate::fixed::LineClock;
 use crate::gates::{Gates, settled_ns};
@@ -65,6 +65,7 @@ impl Model {
             clock_error_ps: to_ps(network.schedule.clock_error_ns, || {
                 "the clock error".to_owned()
             })?,
+            preempts: network.preempting_port().is_some(),
             header_bits: to_bits(network.header_bytes(), "header")?,
             lanes: 0,
             regulators: 0,
@@ -236,6 +237,7 @@ impl Model {
                     class_of: classes_of(network, node),
                     pool,
                     gates: None,
+                    preemption: preemption(network, node, to),
                     rate_bps: link.rate_bps,
                     idle_bps: idle_slopes(network, node, to),
                 });
@@ -395,6 +397,18 @@ fn late_start_ps(network: &Network, node: &str, to: &str) -> u64 {
     let least = varies.min();
     let least = least.unwrap_or_else(|| network.port_latency(node, to).variation_ns());
     least.saturating_mul(1_000).min(LONGEST_PS)
+}
+
+/// Returns the frame preemption of a port. A fragment has at least 64 (1 + addFragSize) bytes, the last four of which are
+/// its mCRC.
+fn preemption(network: &Network, node: &str, to: &str) -> Option<PreemptionModel> {
+    let stated = network
+        .has_preemption()
+        .then(|| network.preemption(node, to))??;
+    Some(PreemptionModel {
+        first_express: stated.first_express,
+        least_bits: (64 * (1 + u32::from(stated.additional_fragment_size)) - 4) * 8,
+    })
 }
 
 /// Returns the queue of each priority at the ports of a node.

@@ -9,8 +9,8 @@ use crate::scenario::{Lateness, Scenario};
 pub(super) struct Meeting {
     pub(super) flow: usize,
     /// Its edge at the port; `mine` is the victim's edge.
-    theirs: u32,
-    mine: u32,
+    pub(super) theirs: u32,
+    pub(super) mine: u32,
     /// The port's position on the victim's route.
     hop: usize,
     /// True if the flow joins the victim's route here over another link. If it joins several times, as on a ring, only
@@ -38,6 +38,7 @@ impl Search<'_, '_> {
         let (edges, victim) = (&self.model.edges, &self.model.listeners[victim]);
         self.meetings.clear();
         self.shifts.clear();
+        self.arrivals.clear();
         let port = |edge: u32| edges[edge as usize].port;
         let link = |way: &[u32], at: usize| Some(port(way[at.checked_sub(1)?]));
         for listener in &self.model.listeners {
@@ -129,6 +130,13 @@ impl Search<'_, '_> {
             Some(i64::try_from(wanted).ok()? - i64::try_from(theirs).ok()?)
         };
         self.shifts = self.meetings.iter().map(shift).collect();
+        if self.model.preempts {
+            let arrival = |meeting: &Meeting| {
+                let mine = simulator.came_ps(born_ps, meeting.mine)?;
+                Some((mine, simulator.first_came_ps(meeting.theirs)?))
+            };
+            self.arrivals = self.meetings.iter().map(arrival).collect();
+        }
         let path = self.model.listeners[victim].path.iter().enumerate();
         let gathering = |(hop, edge): (usize, &u32)| {
             let mine = &self.model.edges[*edge as usize];

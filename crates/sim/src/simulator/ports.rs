@@ -47,6 +47,7 @@ impl Simulator<'_> {
             return false;
         }
         let now_ps = self.now_ps;
+        let begun = self.begun(index);
         let first = &mut self.first_came_ps[frame.edge as usize];
         *first = came_ps.min(*first);
         if edge.flow == self.last_at_ties {
@@ -55,26 +56,15 @@ impl Simulator<'_> {
         let port = &mut self.ports[index as usize];
         port.waiting_bits += bits;
         port.waiting_frames += 1;
-        let sending = now_ps < port.busy_until_ps;
-        let in_full = if sending {
-            u64::from(port.sending_bits)
-        } else {
-            0
-        };
-        if port.waiting_bits + in_full > port.seen.backlog_bits {
+        if port.waiting_bits + begun.bits > port.seen.backlog_bits {
             let left = if self.model.pools[port_model.pool as usize].whole_frames {
-                in_full
-            } else if sending {
-                port_model
-                    .line
-                    .bits_in(port.busy_until_ps - now_ps)
-                    .min(in_full)
+                begun.bits
             } else {
-                0
+                port.left_bits(port_model, now_ps).min(begun.bits)
             };
             port.seen.backlog_bits = port.seen.backlog_bits.max(port.waiting_bits + left);
         }
-        let frames = port.waiting_frames + u64::from(sending);
+        let frames = port.waiting_frames + begun.frames;
         port.seen.backlog_frames = port.seen.backlog_frames.max(frames);
         true
     }
@@ -137,11 +127,9 @@ impl Simulator<'_> {
         for index in &pool.ports {
             let port = &self.ports[*index as usize];
             waiting += port.waiting_bits;
-            frames += port.waiting_frames;
-            if self.now_ps < port.busy_until_ps {
-                sending += u64::from(port.sending_bits);
-                frames += 1;
-            }
+            let begun = self.begun(*index);
+            frames += port.waiting_frames + begun.frames;
+            sending += begun.bits;
         }
         if frames > pool.limit_frames || waiting > pool.limit_bits {
             return false;
@@ -156,10 +144,8 @@ impl Simulator<'_> {
             .ports
             .iter()
             .map(|index| {
-                let left_ps = self.ports[*index as usize]
-                    .busy_until_ps
-                    .saturating_sub(self.now_ps);
-                self.model.ports[*index as usize].line.bits_in(left_ps)
+                let model = &self.model.ports[*index as usize];
+                self.ports[*index as usize].left_bits(model, self.now_ps)
             })
             .sum();
         waiting + left <= pool.limit_bits
@@ -175,6 +161,14 @@ impl Simulator<'_> {
         }
         port.queues[usize::from(class)].push_back(waiting);
         port.filled |= 1 << class;
+        if let Some(preemption) = self.model.ports[index as usize].preemption {
+            if port.pieces.is_sending() {
+                if class >= preemption.first_express {
+                    self.interrupt(index);
+                }
+                return;
+            }
+        }
         if self.model.ports[index as usize].gates.is_some() {
             // Whatever the port waits for, this frame may go first.
             if self.now_ps >= port.busy_until_ps {
@@ -223,6 +217,10 @@ impl Simulator<'_> {
     pub(super) fn choose(&mut self, index: u32) {
         let now_ps = self.now_ps;
         let port_model = &self.model.ports[index as usize];
+        if port_model.preemption.is_some() {
+            self.choose_piece(index);
+            return;
+        }
         let port = &mut self.ports[index as usize];
         port.woken = false;
         let mut chosen = port.filled.checked_ilog2();
@@ -304,8 +302,34 @@ impl Simulator<'_> {
         port.sending_bits = frame.bits;
         port.waiting_bits -= u64::from(frame.bits);
         port.waiting_frames -= 1;
-        let edge = &self.model.edges[frame.edge as usize];
-        let flow = edge.flow;
+        let waiting = Waiting { frame, came_ps };
+        let (release_ps, tie) = self.release(index, waiting, class as usize, end_ps, fresh);
+        let port = &mut self.ports[index as usize];
+        if port.filled != 0 {
+            port.woken = true;
+            port.wake_ps = end_ps;
+            self.events.push(end_ps, 0, Event::Wakes(index));
+        }
+        self.frame_hops += 1;
+        let at = release_ps.saturating_add(port_model.cable_ps);
+        self.events.push(at, tie, Event::Arrives(frame));
+        self.send_heads(frame, at, took_ps, tie);
+        self.sends_again(frame);
+    }
+
+    /// Returns when a frame that has been sent until `end_ps` is handed over, and its tie number then. `fresh`: the port was
+    /// idle before it.
+    pub(super) fn release(
+        &mut self,
+        index: u32,
+        waiting: Waiting,
+        class: usize,
+        end_ps: u64,
+        fresh: bool,
+    ) -> (u64, u16) {
+        let port_model = &self.model.ports[index as usize];
+        let port = &mut self.ports[index as usize];
+        let flow = self.model.edges[waiting.frame.edge as usize].flow;
         let mut tie = if flow == self.last_at_ties { LAST } else { 0 };
         let mut release_ps = end_ps;
         if port_model.catches_up && port_model.latency_ps > 0 {
@@ -326,23 +350,20 @@ impl Simulator<'_> {
             port.last_release_ps = release_ps;
             port.last_tie = tie;
         }
-        let delay = &mut port.seen.class_delay_ps[class as usize];
-        *delay = (*delay).max(release_ps.saturating_sub(came_ps));
-        if port.filled != 0 {
-            port.woken = true;
-            port.wake_ps = end_ps;
-            self.events.push(end_ps, 0, Event::Wakes(index));
-        }
-        self.frame_hops += 1;
-        let at = release_ps.saturating_add(port_model.cable_ps);
-        self.events.push(at, tie, Event::Arrives(frame));
-        self.send_heads(frame, at, took_ps, tie);
+        let delay = &mut port.seen.class_delay_ps[class];
+        *delay = (*delay).max(release_ps.saturating_sub(waiting.came_ps));
+        (release_ps, tie)
+    }
+
+    /// Lets a source without a shaper send again when its own host has begun a frame of it.
+    pub(super) fn sends_again(&mut self, frame: Frame) {
+        let flow = self.model.edges[frame.edge as usize].flow;
         if self.model.flows[flow as usize].binding == Binding::Unshaped {
             // Only at its own host: behind it nothing makes the source continue.
             let (first, end) = self.model.flows[flow as usize].branches;
             let own = (first..end).any(|at| self.model.branches[at as usize] == frame.edge);
             if own {
-                self.send_at(flow, now_ps, frame.bits);
+                self.send_at(flow, self.now_ps, frame.bits);
             }
         }
     }

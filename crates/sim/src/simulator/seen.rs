@@ -126,11 +126,12 @@ impl Simulator<'_> {
             .iter()
             .flat_map(|port| port.queues.iter().map(VecDeque::len))
             .sum();
+        let begun: usize = self.ports.iter().map(|port| port.pieces.frames()).sum();
         let moving = self
             .events
             .iter()
             .filter(|event| matches!(event, Event::Arrives(_) | Event::Eligible { .. }));
-        queued as u64 + moving.count() as u64
+        (queued + begun) as u64 + moving.count() as u64
     }
 
     /// Returns the number of copies created minus the number of copies ended. It equals [`Simulator::in_flight`] but
