@@ -116,6 +116,10 @@ pub(crate) fn plan_for_lab(
         .without_groups()
         .and_then(|()| plan.network.without_cut_through())
         .and_then(|()| plan.network.without_second_pass())
+        .and_then(|()| {
+            let why = "the lab's ports send each frame whole";
+            plan.network.without_preemption(None, why)
+        })
         .map_err(|message| (FAULTY, format!("{}: {message}", path.display())))?;
     Ok(plan)
 }

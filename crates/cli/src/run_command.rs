@@ -311,6 +311,12 @@ fn tell(options: &RunOptions, phase: RunPhase<'_>) {
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
+/// Checks that the host's own interface sends each frame whole: nothing here sets it up for more.
+fn without_preemption(plan: &Plan, host: &str) -> Result<(), String> {
+    let why = "rtwire sets up no interface for it, and cannot tell whether another did";
+    plan.network.without_preemption(Some(host), why)
+}
+
 /// Returns the plan to run.
 fn plan(arguments: &RunArguments) -> Result<Plan, (u8, String)> {
     let (set, no_admission) = (&arguments.set, arguments.no_admission);
@@ -318,8 +324,9 @@ fn plan(arguments: &RunArguments) -> Result<Plan, (u8, String)> {
         (Some(path), description) => (path, description.as_ref()),
         (None, Some(path)) => {
             let plan = input::plan_without_redundancy(path, set, no_admission)?;
-            let groups = plan.network.without_groups();
-            return groups.map(|()| plan).map_err(|message| (2, message));
+            let sound = plan.network.without_groups();
+            let sound = sound.and_then(|()| without_preemption(&plan, &arguments.host));
+            return sound.map(|()| plan).map_err(|message| (2, message));
         }
         // clap requires one of them.
         (None, None) => return Err((2, "no network is given".to_owned())),
@@ -332,6 +339,7 @@ fn plan(arguments: &RunArguments) -> Result<Plan, (u8, String)> {
     plan.network
         .without_redundancy()
         .and_then(|()| plan.network.without_groups())
+        .and_then(|()| without_preemption(&plan, &arguments.host))
         .map_err(|message| (2, message))?;
     let described = match description.map(|description| input::read(description, set)) {
         None => return Ok(plan),

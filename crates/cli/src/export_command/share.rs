@@ -214,6 +214,12 @@ impl<'a> Share<'a> {
             ));
         }
         for port in &self.ports {
+            if let Some(preemption) = &port.plan.preemption {
+                found.push(format!(
+                    "port {}: its frame preemption (802.1Qbu) is not in the data; make the priorities of classes below {} preemptable by hand, else the promises do not hold",
+                    port.name, preemption.first_express_class
+                ));
+            }
             for class in self.asynchronous(port.plan) {
                 found.push(format!(
                     "port {}, class {class}: its asynchronous shapers (802.1Qcr) are not in the data; set them by hand, else the promises do not hold",

@@ -114,6 +114,12 @@ impl Share {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShareError {
+    /// The port of the host preempts frames.
+    #[error("{message}")]
+    Preemption {
+        /// The port, the reason, and what would be right.
+        message: String,
+    },
     /// The plan has no such host.
     #[error("the plan has no host \"{host}\"; its hosts are {}", .hosts.join(", "))]
     NoHost {
@@ -140,7 +146,7 @@ pub enum ShareError {
 /// Returns the share of `host` in a plan that was made from `network`.
 ///
 /// # Errors
-/// The plan has no such host, or the host's gate list does not fill its cycle exactly.
+/// The plan has no such host, its port preempts frames, or its gate list does not fill its cycle exactly.
 pub fn share(network: &Network, plan: &Plan, host: &str) -> Result<Share, ShareError> {
     let Some(own) = network.host(host) else {
         return Err(ShareError::NoHost {
@@ -148,6 +154,9 @@ pub fn share(network: &Network, plan: &Plan, host: &str) -> Result<Share, ShareE
             hosts: network.hosts.iter().map(|one| one.name.clone()).collect(),
         });
     };
+    network
+        .without_preemption(Some(host), "rtwire sets up no interface for it")
+        .map_err(|message| ShareError::Preemption { message })?;
     let port = plan.ports.iter().find(|port| port.node == host);
     let gates = port.and_then(|port| port.gates.clone());
     if let Some(list) = &gates {
