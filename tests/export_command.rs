@@ -409,6 +409,13 @@ fn credits_are_in_the_data_and_on_the_page_and_what_is_in_neither_is_told() {
         "{told}"
     );
     assert!(told.contains("fast has no filter"), "{told}");
+    let example = include_str!("../examples/preemption.toml");
+    let (_folder, output) = export(example, &["--yang"]);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        told.contains("port plc: its frame preemption (802.1Qbu) is not in the data"),
+        "{told}"
+    );
     let (_folder, output) = export(&asynchronous, &["--page"]);
     let page = String::from_utf8(output.stdout).unwrap();
     assert!(

@@ -231,7 +231,12 @@ fn the_experiment_comes_out_of_rates_and_intervals() {
 
 #[test]
 fn promises_are_the_sum_of_their_terms() {
-    for name in ["five-nodes.toml", "line.toml", "ring.toml"] {
+    for name in [
+        "five-nodes.toml",
+        "line.toml",
+        "preemption.toml",
+        "ring.toml",
+    ] {
         let answer = json(&rtwire(&["plan", &example(name), "--json"]));
         for stream in answer["streams"].as_array().unwrap() {
             for promise in stream["promises"].as_array().unwrap() {
@@ -463,4 +468,82 @@ fn methods_are_ordered_and_values_are_separated_by_commas() {
     }
     let ports = rtwire(&["plan", &example("line.toml"), "--csv", "ports"]);
     assert!(ports.stdout.starts_with(b"node,port,link_rate_bps"));
+}
+
+/// With preemption and without: the promises that the example states, and that the simulator's search cannot break.
+#[test]
+fn preemption_is_planned_and_what_it_costs() {
+    let text = std::fs::read_to_string(example("preemption.toml")).unwrap();
+    let preemptable = |line: &&str| !line.starts_with("preemptable");
+    let whole: Vec<&str> = text.lines().filter(preemptable).collect();
+    let whole = Scratch::new(whole.join("\n").as_bytes());
+    let promises = |file: &str| {
+        let answer = json(&rtwire(&["plan", file, "--json"]));
+        let of = |name: &str| {
+            let mut streams = answer["streams"].as_array().unwrap().iter();
+            let stream = streams.find(|stream| stream["name"] == name).unwrap();
+            stream["promises"][0]["delay_ns"].as_u64().unwrap()
+        };
+        let mut ports = answer["ports"].as_array().unwrap().iter();
+        let port = ports.find(|port| port["node"] == "s1" && port["port"] == "s2");
+        (
+            of("setpoints"),
+            of("log"),
+            port.unwrap()["preemption"].clone(),
+        )
+    };
+    let (setpoints, log, port) = promises(&example("preemption.toml"));
+    let wanted = serde_json::json!({ "first_express_class": 4, "longest_piece_bytes": 143 });
+    assert_eq!(port, wanted);
+    let (setpoints_whole, log_whole, port) = promises(whole.path());
+    assert_eq!(port, Value::Null);
+    // What the example tells its readers.
+    let us = |ns: u64| format!("{}.{:03} us", ns / 1000, ns % 1000);
+    for ns in [setpoints, setpoints_whole, log, log_whole] {
+        assert!(text.contains(&us(ns)), "{} is not in the example", us(ns));
+    }
+    // Two switches, at each of which a piece of 143 bytes is in the way in place of a frame of 1538.
+    assert_eq!(setpoints_whole - setpoints, 2 * (1538 - 143) * 80);
+    assert!(log > log_whole);
+}
+
+/// What cannot set preemption up says so by name before it does anything.
+#[test]
+fn preemption_is_refused_where_nothing_sets_it_up() {
+    let text = std::fs::read_to_string(example("preemption.toml")).unwrap();
+    let hosts = text.replace(
+        "name = \"drive1\"\npreemptable = []",
+        "name = \"drive1\"\npreemptable = [0, 1]",
+    );
+    assert_ne!(text, hosts);
+    let hosts = Scratch::new(hosts.as_bytes());
+    let at = ["--host", "drive1", "--interface", "lo"];
+    for (arguments, port) in [
+        (vec!["lab", hosts.path(), "--duration", "1s"], "plc"),
+        ([&["run", hosts.path()][..], &at].concat(), "drive1>s2"),
+        (
+            [&["apply", hosts.path()][..], &at, &["--dry-run"]].concat(),
+            "drive1>s2",
+        ),
+    ] {
+        let output = rtwire(&arguments);
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {told}");
+        assert!(
+            told.contains("preempts frames (802.1Qbu)") && told.contains(port),
+            "{arguments:?}: {told}"
+        );
+    }
+    // The checker of certificates names it, and what it does not cover is planned again.
+    let output = rtwire(&[
+        "plan",
+        &example("preemption.toml"),
+        "--certificate",
+        "--json",
+    ]);
+    let kept = Scratch::new(&output.stdout);
+    let output = rtwire(&["verify", kept.path()]);
+    assert_eq!(output.status.code(), Some(0));
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(told.contains("frame preemption at s1>s2"), "{told}");
 }

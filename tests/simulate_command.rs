@@ -29,7 +29,12 @@ fn json(arguments: &[&str]) -> (Value, i32) {
 
 #[test]
 fn examples_keep_their_promises() {
-    for name in ["five-nodes.toml", "line.toml", "ring.toml"] {
+    for name in [
+        "five-nodes.toml",
+        "line.toml",
+        "preemption.toml",
+        "ring.toml",
+    ] {
         for pattern in ["greedy", "periodic", "random", "shaped", "mixed"] {
             let (report, code) =
                 json(&[&example(name), "--pattern", pattern, "--duration", "200ms"]);
