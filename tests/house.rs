@@ -20,9 +20,10 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("manager", &["plan"]),
     ("netconf", &[]),
     ("managerd", &["manager", "plan"]),
+    ("agent", &[]),
     (
         "agentd",
-        &["bpf", "host", "manager", "managerd", "plan", "sys"],
+        &["agent", "bpf", "host", "manager", "managerd", "plan", "sys"],
     ),
     ("deploy", &["manager", "managerd"]),
     ("measure", &["wire", "sys"]),
@@ -35,7 +36,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("host", &["describe", "plan", "sys", "wire"]),
     (
         "session",
-        &["plan", "channel", "host", "measure", "wire", "sys"],
+        &["agent", "plan", "channel", "host", "measure", "wire", "sys"],
     ),
     (
         "lab",
@@ -49,6 +50,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "describe",
             "plan",
             "host",
+            "agent",
             "agentd",
             "deploy",
             "manager",
@@ -88,6 +90,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     (
         "fuzz",
         &[
+            "agent",
             "wire",
             "deploy",
             "describe",

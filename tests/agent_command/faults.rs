@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rtwire_agentd::AgentError;
+use rtwire_agent::ClientError;
 use rtwire_testkit::{ip, require};
 
 use crate::flood;
@@ -66,7 +66,7 @@ fn limits_outlive_a_killed_agent_and_the_next_one_clears_up() {
     let left = room.left_bytes("press") - before;
     assert!((500_000..1_200_000).contains(&left), "{left}");
     let gone = client.reserve(wish()).unwrap_err();
-    assert!(matches!(gone, AgentError::Gone { .. }), "{gone}");
+    assert!(matches!(gone, ClientError::Gone { .. }), "{gone}");
 
     let _next = room.agent("press");
     until("the first one is back", || {

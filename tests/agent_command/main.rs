@@ -7,6 +7,8 @@
 mod capture_common;
 mod faults;
 mod room;
+mod streams;
+mod streams_faults;
 mod watched;
 
 use std::io::Write as _;
@@ -16,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use capture_common::Seen;
 use room::{BINARY, Room, Running, text, until, wish};
-use rtwire_agentd::Reply;
+use rtwire_agent::Reply;
 use rtwire_testkit::require;
 
 /// Sends datagrams as fast as they are taken.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use rtwire_agentd::{AgentClient, Wish};
+use rtwire_agent::{AgentClient, Wish};
 use rtwire_testkit::{Side, Star};
 
 use crate::capture_common::Capture;
@@ -65,13 +65,18 @@ pub(crate) struct Room {
 
 impl Room {
     pub(crate) fn new() -> Room {
+        Room::with("")
+    }
+
+    /// A room whose plan has more than the example's.
+    pub(crate) fn with(more: &str) -> Room {
         let room = Room {
             folder: tempfile::tempdir().unwrap(),
             star: Star::new(3),
         };
         fs::write(
             room.path("net.toml"),
-            NETWORK.replace("400 kbit/s", "320 kbit/s"),
+            NETWORK.replace("400 kbit/s", "320 kbit/s") + more,
         )
         .unwrap();
         let planned = room.rtwire(&["plan", "net.toml", "--output", "plan.json"]);
@@ -181,9 +186,18 @@ impl Room {
 
     /// The bytes that have left a host, by the counter of the other end of its cable.
     pub(crate) fn left_bytes(&self, host: &str) -> u64 {
+        self.left(host, "bytes")
+    }
+
+    /// What has left a host on the wire, with 24 bytes for each frame beyond header and payload.
+    pub(crate) fn left_on_the_wire(&self, host: &str) -> u64 {
+        self.left(host, "bytes") + 24 * self.left(host, "packets")
+    }
+
+    fn left(&self, host: &str, unit: &str) -> u64 {
         let at = HOSTS.iter().position(|name| *name == host).unwrap();
         let port = &self.star.ports[at];
-        let file = format!("/sys/class/net/{}/statistics/rx_bytes", port.interface);
+        let file = format!("/sys/class/net/{}/statistics/rx_{unit}", port.interface);
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &port.namespace, "cat", &file]);
         let output = command.output().unwrap();

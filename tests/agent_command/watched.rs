@@ -5,12 +5,14 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use rtwire_agentd::Reply;
+use rtwire_agent::Reply;
 use rtwire_testkit::require;
 use serde_json::Value;
 
 use crate::room::{BINARY, Room, Running, text, until, wish};
+use crate::streams::{by_agent, listener_of, talker_of};
 
 /// The families of a text with their samples, by the reader of Prometheus's own library for Python.
 const READER: &str = "
@@ -231,17 +233,27 @@ fn the_units_capabilities_are_enough() {
     let caps = format!("-all,{}", caps.join(","));
     let room = Room::new();
     let _manager = room.manager();
-    let own = room.agent_command("press");
-    let mut command = room.at("press", "setpriv");
-    command.args(["--bounding-set", &caps, "--inh-caps", "-all", BINARY]);
-    // The same words as ever, behind the program's name.
-    let words: Vec<_> = own
-        .get_args()
-        .skip_while(|word| *word != BINARY)
-        .skip(1)
-        .collect();
-    command.args(words).args(["--group", "0"]);
-    let _agent = crate::room::started(command, "rtwire agent: ready");
+    let limited = |host: &str| {
+        let own = room.agent_command(host);
+        let mut command = room.at(host, "setpriv");
+        command.args(["--bounding-set", &caps, "--inh-caps", "-all", BINARY]);
+        // The same words as ever, behind the program's name.
+        let words: Vec<_> = own
+            .get_args()
+            .skip_while(|word| *word != BINARY)
+            .skip(1)
+            .collect();
+        command.args(words).args(["--group", "0"]);
+        crate::room::started(command, "rtwire agent: ready")
+    };
+    let _agents = [limited("press"), limited("office")];
+    // Both ends of a stream as well: a listener's needs a group of the interface.
+    let (press, office) = (by_agent(&room, "press"), by_agent(&room, "office"));
+    let mut talker = talker_of(&room, &press, "press-state").unwrap();
+    let mut listener = listener_of(&room, &office, "press-state");
+    talker.send(b"a value").unwrap();
+    let value = listener.recv(Some(Duration::from_secs(5))).unwrap();
+    assert_eq!(value.unwrap().data, b"a value");
     let mut client = room.client("press");
     let (channel, socket) = client.reserve(wish()).unwrap();
     socket.send(&[0; 100]).unwrap();

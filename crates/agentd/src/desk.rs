@@ -9,26 +9,29 @@
 //! manager offers it to others.
 
 mod giving_back;
+mod streams;
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use rtwire_agent::{Reply, Wish, pass, refused};
 use rtwire_host::netlink::Netlink;
 use rtwire_manager::{Answer, Ask, Carrier, Granted, Question, Reason, Refused};
 use rtwire_managerd::{Asker, ManagerdError, read_key};
+use rtwire_sys::interface::Interface;
 
 use crate::AgentError;
 use crate::allowance::{Allowance, Bucket, FIRST_CHANNEL, MOST_CHANNELS};
-use crate::gate::Gate;
-use crate::message::{Channel, Reply, Wish, refused};
-use crate::pass;
+use crate::gate::{Gate, Rights};
+use crate::granted::channel;
 use crate::queues;
 use crate::service::Told;
+use crate::streams::Streams;
 
 /// The time within which the manager answers one question.
 const ANSWER: Duration = Duration::from_secs(2);
@@ -64,9 +67,10 @@ struct Held {
 
 /// An interface as the agent uses it.
 pub(crate) struct Place {
-    pub(crate) index: u32,
+    pub(crate) interface: Interface,
     pub(crate) address: Ipv4Addr,
     pub(crate) allowance: Allowance,
+    pub(crate) streams: Streams,
     pub(crate) gate: Gate,
     pub(crate) netlink: Mutex<Netlink>,
     /// Addresses of hosts, also of those that the best effort does not reach.
@@ -85,6 +89,8 @@ pub(crate) struct Desk {
     key: PathBuf,
     managers: Vec<SocketAddr>,
     held: Mutex<BTreeMap<(u64, bool), Held>>,
+    /// Held while an end is opened or closed: gate, class and this list change together.
+    open: Mutex<streams::OpenEnds>,
     pub(crate) tell: Box<dyn Fn(Told) + Send + Sync>,
 }
 
@@ -135,6 +141,7 @@ impl Desk {
             key,
             managers,
             held: Mutex::new(BTreeMap::new()),
+            open: Mutex::default(),
             tell,
         })
     }
@@ -157,6 +164,10 @@ impl Desk {
             Wish::Release { connection } => self.release(program, *connection),
             Wish::Counts { connection } => self.counts(program, *connection),
             Wish::Control => self.control(program, came),
+            Wish::Host => Ok((Reply::Host(self.host_facts()), None)),
+            Wish::Open(wish) => self.open_stream(program, wish),
+            Wish::Close { end, stream } => self.close_stream(program, *end, stream),
+            Wish::StreamCounts { end, stream } => self.stream_counts(program, *end, stream),
         };
         match done {
             Ok((reply, socket)) => (reply, socket),
@@ -309,7 +320,7 @@ impl Desk {
             uid: program.uid,
             pid: program.pid,
         });
-        Ok((Reply::Granted(Channel::from(&granted)), Some(socket.into())))
+        Ok((Reply::Granted(channel(&granted)), Some(socket.into())))
     }
 
     /// Makes the class and the gate's entry of a connection.
@@ -354,12 +365,21 @@ impl Desk {
             frame_bytes: u32::from(ask.frame_bytes).max(60) + u32::from(overhead),
         };
         let priority = self.place.allowance.priorities[usize::from(ask.pcp.min(7))];
-        let index = self.place.index;
+        let index = self.place.interface.index;
         let mut netlink = lock(&self.place.netlink);
         netlink.put_class(index, &queues::class(class, priority, limit, overhead))?;
         netlink.put_queue(index, &queues::leaf(class, queues::frames_of(limit)))?;
-        let ends = [self.place.address, peer];
-        self.place.gate.channel(cookie, class, granted, ends)?;
+        let rights = Rights {
+            class,
+            ends: [
+                SocketAddrV4::new(self.place.address, ask.source_port),
+                SocketAddrV4::new(peer, ask.port),
+            ],
+            longest_bytes: ask.frame_bytes.into(),
+            pcp: ask.pcp,
+            frames: None,
+        };
+        self.place.gate.channel(cookie, &rights)?;
         Ok(())
     }
 
@@ -408,7 +428,7 @@ impl Desk {
             .gate
             .listener(&granted, ends, overhead)
             .map_err(local)?;
-        let channel = Channel::from(&granted);
+        let channel = channel(&granted);
         held.insert(
             (connection, false),
             Held {

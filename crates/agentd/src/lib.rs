@@ -11,40 +11,23 @@
 //!                            '-- queues (a class of HTB for each part)
 //! ```
 //!
-//! ```no_run
-//! use std::path::Path;
-//! use rtwire_agentd::{AgentClient, DEFAULT_SOCKET, Wish};
+//! The program's side is the crate `rtwire-agent`.
 //!
-//! let mut agent = AgentClient::connect(Path::new(DEFAULT_SOCKET))?;
-//! let (channel, socket) = agent.reserve(Wish::Reserve {
-//!     to: "office".to_owned(), priority: 5, frame_bytes: 500,
-//!     rate_bytes_per_ms: 1000, burst_bytes: 2000, deadline_ns: None, port: 0, source_port: 0,
-//! })?;
-//! println!("connection {}: at most {} ns", channel.connection, channel.promise_ns);
-//! socket.send(b"a value").map_err(|error| rtwire_agentd::AgentError::System {
-//!     what: "send".to_owned(), error,
-//! })?;
-//! # Ok::<(), rtwire_agentd::AgentError>(())
-//! ```
-//!
-//! Limits: one interface for each agent; channels of UDP and IPv4; a host's planned streams are known by their ports, so a
-//! program that sends to such a port shares that stream's rate, and takes none of anybody else's.
+//! Limits: one interface for each agent; channels of UDP and IPv4. A host's planned streams are known by their ports while no
+//! program has opened them here: a program that sends to such a port shares that stream's rate, and takes none of anybody else's.
 
 mod allowance;
 mod best_effort;
-mod client;
 mod desk;
 mod error;
 mod gate;
-mod message;
-mod pass;
+mod granted;
 mod queues;
 mod service;
 mod shares;
 mod status;
+mod streams;
 
-pub use client::{AgentClient, DEFAULT_SOCKET};
 pub use error::AgentError;
-pub use message::{Channel, LARGEST_MESSAGE, Question, Reply, VERSION, Wish, question};
 pub use service::{Agent, AgentSettings, Told, group_number, remove};
 pub use status::{AgentStatus, status_schema};

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rtwire_agent::{End, Reply, pass, question, refused};
 use rtwire_host::netlink::Netlink;
 use rtwire_managerd::{read_key, write_status};
 use rtwire_plan::Plan;
@@ -24,11 +25,10 @@ use crate::AgentError;
 use crate::allowance::{Allowance, MAJOR};
 use crate::desk::{Desk, Place, Program, lock};
 use crate::gate::Gate;
-use crate::message::{Reply, question, refused};
-use crate::pass;
 use crate::queues;
 use crate::shares::{self, ShareCounts};
 use crate::status::AgentStatus;
+use crate::streams::Streams;
 
 /// The programs that are connected, at most.
 const MOST_PROGRAMS: usize = 256;
@@ -96,6 +96,24 @@ pub enum Told {
     Released {
         /// The connection.
         connection: u64,
+    },
+    /// A program has one end of a planned stream.
+    Opened {
+        /// The end.
+        end: End,
+        /// The stream.
+        stream: String,
+        /// The program's user.
+        uid: u32,
+        /// The program's process.
+        pid: i32,
+    },
+    /// One end of a planned stream is given back.
+    Closed {
+        /// The end.
+        end: End,
+        /// The stream.
+        stream: String,
     },
     /// The manager does not have a connection any more: its channel is closed.
     Lost {
@@ -190,7 +208,8 @@ impl Agent {
         netlink.set_tree(own.index, &queues::tree(&allowance))?;
         gate.attach(own.index)?;
         let place = Place {
-            index: own.index,
+            streams: Streams::of(plan, &allowance),
+            interface: own,
             address,
             addresses: settings.peers.iter().cloned().collect(),
             allowance,

@@ -15,9 +15,9 @@ use crate::AgentError;
 use crate::allowance::{Bucket, LEAST_URGENT};
 use crate::best_effort::{Act, BestEffort, Grant};
 use crate::desk::{Place, lock};
-use crate::pass;
 use crate::queues;
 use crate::service::AgentSettings;
+use rtwire_agent::pass;
 
 /// The time between two looks at the counts, ns.
 const TICK_NS: u64 = 5_000_000;
@@ -144,7 +144,7 @@ pub(crate) fn run(
     while !stop.load(Ordering::Relaxed) {
         let now_ns = monotonic_ns();
         if now_ns >= next_tick_ns {
-            let seen = lock(&place.netlink).class_counts(place.index)?;
+            let seen = lock(&place.netlink).class_counts(place.interface.index)?;
             look(place, &mut state, now_ns, &seen);
             next_tick_ns = now_ns + TICK_NS;
         }
@@ -288,10 +288,10 @@ fn raise(place: &Place, peer: usize, grant: &Grant) -> Result<(), AgentError> {
         .peer(to.address, to.class, Some(grant.until_ns))?;
     let mut netlink = lock(&place.netlink);
     netlink.put_class(
-        place.index,
+        place.interface.index,
         &queues::class(to.class, LEAST_URGENT, grant.limit, overhead),
     )?;
-    netlink.put_queue(place.index, &queues::leaf(to.class, grant.frames))?;
+    netlink.put_queue(place.interface.index, &queues::leaf(to.class, grant.frames))?;
     Ok(())
 }
 
@@ -302,7 +302,7 @@ fn lower(place: &Place, peer: usize) -> Result<(), AgentError> {
     };
     let overhead = place.allowance.overhead_bytes;
     let class = queues::class(to.class, LEAST_URGENT, to.permanent, overhead);
-    lock(&place.netlink).put_class(place.index, &class)?;
+    lock(&place.netlink).put_class(place.interface.index, &class)?;
     place.gate.peer(to.address, to.class, None)?;
     Ok(())
 }

@@ -14,6 +14,12 @@
  * `enter` runs for each frame that arrives (clsact ingress). It polices the
  * ports of channels that this host hears: only the admitted source may send to
  * them, and no more than was admitted.
+ *
+ * A program without privilege has no socket for frames of its own: one that
+ * sends frames sends any frame, past any queue, on any interface. So RTDiP
+ * streams of such programs are datagrams between the program and the gate.
+ * `leave` takes the headers of IPv4 and UDP away and writes the stream's
+ * Ethernet header; `enter` puts them back.
  */
 #include <linux/if_ether.h>
 #include <linux/in.h>
@@ -33,6 +39,15 @@
 #define ECN 3
 #define FRAGMENT 0x3fff
 #define NS_PER_S 1000000000ULL
+/* Bytes of the headers of IPv4 and UDP. */
+#define IP_UDP 28
+#define HEADERS (ETH_HLEN + IP_UDP)
+/* Offsets in the header of RTDiP, and of lengths and sum behind Ethernet's. */
+#define RTDIP_PORT 2
+#define RTDIP_KEY 12
+#define IP_LENGTH (ETH_HLEN + 2)
+#define UDP_LENGTH (ETH_HLEN + 20 + 4)
+#define OTHER_HOST 3
 
 static __u64 (*const bpf_get_socket_cookie)(void *context) =
 	(void *)BPF_FUNC_get_socket_cookie;
@@ -43,6 +58,15 @@ static long (*const bpf_skb_store_bytes)(void *skb, __u32 offset,
 static long (*const bpf_l3_csum_replace)(void *skb, __u32 offset, __u64 from,
 					 __u64 to, __u64 size) =
 	(void *)BPF_FUNC_l3_csum_replace;
+static long (*const bpf_skb_adjust_room)(void *skb, __s32 bytes, __u32 mode,
+					 __u64 flags) =
+	(void *)BPF_FUNC_skb_adjust_room;
+static long (*const bpf_skb_change_head)(void *skb, __u32 bytes, __u64 flags) =
+	(void *)BPF_FUNC_skb_change_head;
+static long (*const bpf_skb_vlan_push)(void *skb, __be16 type, __u16 tag) =
+	(void *)BPF_FUNC_skb_vlan_push;
+static long (*const bpf_skb_vlan_pop)(void *skb) =
+	(void *)BPF_FUNC_skb_vlan_pop;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -141,6 +165,33 @@ static __always_inline int rtdip_port(struct __sk_buff *skb)
 	return bpf_ntohs(type);
 }
 
+/* Returns key << 32 | port of an RTDiP header behind `at` bytes; 0 if there is none. */
+static __always_inline __u64 rtdip_of(struct __sk_buff *skb, __u32 at)
+{
+	__u32 key;
+	__u16 port;
+
+	if (bpf_skb_load_bytes(skb, at + RTDIP_PORT, &port, sizeof(port)) ||
+	    bpf_skb_load_bytes(skb, at + RTDIP_KEY, &key, sizeof(key)))
+		return 0;
+	return (__u64)bpf_ntohl(key) << 32 | bpf_ntohs(port);
+}
+
+/* Makes a frame of RTDiP of a datagram; returns other than 0 if it is none of this channel. */
+static __always_inline int frame_of(struct __sk_buff *skb,
+				    struct rtw_agent_channel *channel)
+{
+	/* A frame has at least 60 bytes: shorter ones would be padded behind the class. */
+	if (skb->len < ETH_ZLEN + IP_UDP ||
+	    rtdip_of(skb, HEADERS) != channel->rtdip ||
+	    bpf_skb_adjust_room(skb, -IP_UDP, BPF_ADJ_ROOM_MAC, 0) ||
+	    bpf_skb_store_bytes(skb, 0, channel->header, ETH_HLEN, 0))
+		return -1;
+	return channel->tag ? bpf_skb_vlan_push(skb, bpf_htons(ETH_P_8021Q),
+						channel->tag & 0xffff) :
+			      0;
+}
+
 /* Chooses the class of a channel's frame; drops a frame that is not the channel's. */
 static __always_inline int leave_channel(struct __sk_buff *skb,
 					 struct rtw_agent_channel *channel)
@@ -149,14 +200,16 @@ static __always_inline int leave_channel(struct __sk_buff *skb,
 
 	if (!ipv4_of(skb, &ip) || udp_ports(skb, &ip) != channel->ports ||
 	    addresses_of(&ip) != channel->addresses ||
-	    skb->len > channel->longest) {
+	    skb->len > channel->longest ||
+	    (channel->rtdip && frame_of(skb, channel))) {
 		rtw_count(channel, refused);
 		return TC_ACT_SHOT;
 	}
 	rtw_count(channel, frames);
 	__sync_fetch_and_add(&channel->bytes, skb->len);
 	skb->priority = channel->class;
-	mark(skb, ip.tos, channel->tos);
+	if (!channel->rtdip)
+		mark(skb, ip.tos, channel->tos);
 	return TC_ACT_OK;
 }
 
@@ -248,6 +301,62 @@ static __always_inline int conforms(struct rtw_agent_listener *at, __u64 wire)
 	return 1;
 }
 
+/* Makes a datagram of an RTDiP frame, and lets it arrive once more. */
+static __always_inline int datagram_of(struct __sk_buff *skb,
+				       struct rtw_agent_listener *at)
+{
+	__u32 bytes = skb->len - ETH_HLEN + IP_UDP, sum = at->sum + bytes;
+	/* Length, identification, fragments, time to live and protocol, sum. */
+	struct {
+		__u16 length, id, fragment, protocol, sum;
+	} ip = { bpf_htons(bytes), 0, bpf_htons(0x4000),
+		 bpf_htons(64 << 8 | IPPROTO_UDP), 0 };
+	/* Without a sum of its own: the frame had none either. */
+	struct {
+		__u16 length, sum;
+	} udp = { bpf_htons(bytes - 20), 0 };
+
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	ip.sum = bpf_htons(~sum & 0xffff);
+	if (bpf_skb_change_head(skb, IP_UDP, 0) ||
+	    bpf_skb_store_bytes(skb, 0, at->headers, HEADERS, 0) ||
+	    bpf_skb_store_bytes(skb, IP_LENGTH, &ip, sizeof(ip), 0) ||
+	    bpf_skb_store_bytes(skb, UDP_LENGTH, &udp, sizeof(udp), 0))
+		return TC_ACT_SHOT;
+	skb->mark = RTW_AGENT_MADE;
+	return bpf_redirect(skb->ifindex, BPF_F_INGRESS);
+}
+
+/* A frame of RTDiP: for a stream that a program hears through the agent, or for another receiver. */
+static __always_inline int enter_rtdip(struct __sk_buff *skb)
+{
+	struct rtw_agent_listener *at;
+	__u64 frame = rtdip_of(skb, ETH_HLEN), bytes;
+	__u32 port = (frame & 0xffff) | RTW_AGENT_RTDIP;
+
+	if (skb->pkt_type == OTHER_HOST)
+		return TC_ACT_OK;
+	at = bpf_map_lookup_elem(&listeners, &port);
+	if (!at)
+		return TC_ACT_OK;
+	if (frame >> 32 != at->key) {
+		rtw_count(at, foreign);
+		return TC_ACT_SHOT;
+	}
+	bytes = skb->len < ETH_ZLEN ? ETH_ZLEN : skb->len;
+	if (skb->vlan_present) {
+		bytes += VLAN_BYTES;
+		bpf_skb_vlan_pop(skb);
+	}
+	if (!conforms(at, bytes + at->overhead_bytes)) {
+		rtw_count(at, too_much);
+		return TC_ACT_SHOT;
+	}
+	rtw_count(at, passed);
+	return datagram_of(skb, at);
+}
+
 SEC("tc")
 int enter(struct __sk_buff *skb)
 {
@@ -256,6 +365,12 @@ int enter(struct __sk_buff *skb)
 	__u64 bytes;
 	__u32 ports, port;
 
+	if (skb->mark == RTW_AGENT_MADE) {
+		skb->mark = 0;
+		return TC_ACT_OK;
+	}
+	if (skb->protocol == bpf_htons(ETH_P_RTDIP))
+		return enter_rtdip(skb);
 	if (!ipv4_of(skb, &ip))
 		return TC_ACT_OK;
 	ports = udp_ports(skb, &ip);
@@ -264,7 +379,7 @@ int enter(struct __sk_buff *skb)
 	if (!at)
 		return TC_ACT_OK;
 	if (addresses_of(&ip) != at->addresses ||
-	    ports >> 16 != at->source_port) {
+	    (at->source_port && ports >> 16 != at->source_port)) {
 		rtw_count(at, foreign);
 		return TC_ACT_SHOT;
 	}

@@ -21,6 +21,7 @@ use rtwire_sys::interface;
 use rtwire_sys::port_lock::NameLock;
 use rtwire_wire::EtherType;
 use rtwire_wire::rtdip::Semantics;
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -139,6 +140,59 @@ impl Endpoint {
         Ok(QueueListener::new(inbox, config.order, config.queue_frames))
     }
 
+    /// Opens a queue listener at a bound socket of the host's agent. Its datagrams are packets of RTDiP, whatever the transport
+    /// on the wire. Needs no privilege.
+    ///
+    /// # Errors
+    /// The interface is gone, or the kernel refuses timestamps.
+    pub fn queue_listener_of_agent(
+        &self,
+        config: &ListenerConfig,
+        socket: OwnedFd,
+    ) -> Result<QueueListener, ChannelError> {
+        let inbox = self.listen_by_agent(config, Semantics::Queue, socket)?;
+        Ok(QueueListener::new(inbox, config.order, config.queue_frames))
+    }
+
+    /// Opens a newest-value listener as [`queue_listener_of_agent`](Self::queue_listener_of_agent).
+    ///
+    /// # Errors
+    /// As [`queue_listener_of_agent`](Self::queue_listener_of_agent).
+    pub fn newest_listener_of_agent(
+        &self,
+        config: &ListenerConfig,
+        socket: OwnedFd,
+    ) -> Result<NewestListener, ChannelError> {
+        let inbox = self.listen_by_agent(config, Semantics::Newest, socket)?;
+        Ok(NewestListener::new(inbox, config))
+    }
+
+    fn listen_by_agent(
+        &self,
+        config: &ListenerConfig,
+        semantics: Semantics,
+        socket: OwnedFd,
+    ) -> Result<Inbox, ChannelError> {
+        let receiver = Receiver::of_agent(&self.link(config, semantics), socket)?;
+        let path = ListenerPath {
+            path: PathInUse::Agent,
+            why: None,
+        };
+        let registration = self.register(config, None, None, path);
+        let feed = Feed::Link(Box::new(receiver));
+        Inbox::new(feed, *config, semantics, registration)
+    }
+
+    fn link(&self, config: &ListenerConfig, semantics: Semantics) -> ReceiverConfig {
+        ReceiverConfig {
+            interface: self.shared.interface.name.clone(),
+            wake_up: config.wake_up,
+            queue_frames: config.queue_frames,
+            stamps: config.stamps,
+            one_by_one: config.order == Order::Arrival && semantics == Semantics::Queue,
+        }
+    }
+
     /// Opens a listener that receives the newest value.
     ///
     /// # Errors
@@ -152,7 +206,8 @@ impl Endpoint {
             slot.police(config.police.as_ref())?;
             let counters = slot.counter_reader();
             let reader: NewestReader = slot.reader(config.wake_up)?;
-            let registration = self.register(config, None, Some(counters));
+            let registration =
+                self.register(config, None, Some(counters), self.path_of(config, true));
             return Ok(NewestListener::in_program(reader, registration));
         }
         let inbox = self.listen(config, Semantics::Newest)?;
@@ -204,8 +259,8 @@ impl Endpoint {
         config: &ListenerConfig,
         lock: Option<NameLock>,
         program: Option<CounterReader>,
+        path: ListenerPath,
     ) -> Registration {
-        let path = self.path_of(config, program.is_some());
         let open = Open {
             refusals: Arc::default(),
             program,
@@ -237,7 +292,12 @@ impl Endpoint {
         let channel: QueueChannel = patiently(open).map_err(|error| self.in_use(config, error))?;
         self.shared.examine_before(config.port)?;
         channel.police(config.police.as_ref())?;
-        let registration = self.register(config, None, Some(channel.counter_reader()));
+        let registration = self.register(
+            config,
+            None,
+            Some(channel.counter_reader()),
+            self.path_of(config, true),
+        );
         let feed = Feed::Program(Box::new(channel));
         Inbox::new(feed, *config, Semantics::Queue, registration)
     }
@@ -248,13 +308,7 @@ impl Endpoint {
         }
         let shared = &self.shared;
         let in_use = |error| self.in_use(config, error);
-        let link = ReceiverConfig {
-            interface: shared.interface.name.clone(),
-            wake_up: config.wake_up,
-            queue_frames: config.queue_frames,
-            stamps: config.stamps,
-            one_by_one: config.order == Order::Arrival && semantics == Semantics::Queue,
-        };
+        let link = self.link(config, semantics);
         let (mut receiver, lock) = match config.transport {
             ListenerTransport::Rtdip => {
                 let name = shared.lock_name(config.port);
@@ -279,7 +333,7 @@ impl Endpoint {
         if let Some(card) = shared.card.as_ref().filter(|_| config.stamps) {
             receiver.stamp_by_card(Arc::clone(card))?;
         }
-        let registration = self.register(config, lock, None);
+        let registration = self.register(config, lock, None, self.path_of(config, false));
         let feed = Feed::Link(Box::new(receiver));
         Inbox::new(feed, *config, semantics, registration)
     }

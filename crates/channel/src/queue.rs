@@ -61,10 +61,7 @@ impl QueueListener {
         &mut self,
         timeout: Option<Duration>,
     ) -> Result<Option<Received<'_>>, ChannelError> {
-        if self.next.is_none() {
-            self.free();
-            self.next = self.fetch(timeout)?;
-        }
+        self.wait(timeout)?;
         self.held = self.next.take();
         let (accepted, data) = match self.held {
             None => return Ok(None),
@@ -72,6 +69,19 @@ impl QueueListener {
             Some(Held::Place(at)) => self.pool.get(at),
         };
         Ok(Some(accepted.with(data, self.inbox.stamp_place())))
+    }
+
+    /// Waits as [`recv`](Self::recv) does. Returns `true` if the next [`recv`](Self::recv) has a value.
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv).
+    #[inline]
+    pub fn wait(&mut self, timeout: Option<Duration>) -> Result<bool, ChannelError> {
+        if self.next.is_none() {
+            self.free();
+            self.next = self.fetch(timeout)?;
+        }
+        Ok(self.next.is_some())
     }
 
     /// Frees the frame that the last call has shown.

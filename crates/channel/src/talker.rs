@@ -8,6 +8,7 @@ use rtwire_link::{LaunchQueue, LinkError, Sender, SenderConfig, TxPath, TxPathIn
 use rtwire_sys::clock::{self, Clock};
 use rtwire_wire::rtdip;
 use rtwire_wire::{MINIMUM_FRAME_OCTETS, MacAddress, VLAN_TAG_OCTETS, ethernet};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,6 +40,18 @@ pub struct Talker {
 /// Largest number of values that one system call sends.
 const MOST_AT_ONCE: usize = 32;
 
+fn link_of(config: &TalkerConfig) -> SenderConfig {
+    SenderConfig {
+        path: config.path,
+        priority: config
+            .socket_priority
+            .unwrap_or(u32::from(config.pcp.get())),
+        type_of_service: config.pcp.type_of_service(),
+        stamping: config.stamping,
+        ..SenderConfig::new(config.interface.as_str())
+    }
+}
+
 /// Writes the RTDiP header and the data behind the first `start` bytes of a frame and pads it to `least`. Returns its
 /// length.
 fn fill(
@@ -62,23 +75,36 @@ impl Talker {
     /// CAP_NET_RAW is missing (RTDiP), or CAP_NET_ADMIN for a socket priority above 6. The interface does not exist;
     /// the peer has no route (UDP); or no queue supports launch times.
     pub fn open(config: &TalkerConfig) -> Result<Self, ChannelError> {
-        let link = SenderConfig {
-            path: config.path,
-            priority: config
-                .socket_priority
-                .unwrap_or(u32::from(config.pcp.get())),
-            type_of_service: config.pcp.type_of_service(),
-            stamping: config.stamping,
-            ..SenderConfig::new(config.interface.as_str())
-        };
+        let link = link_of(config);
         let sender = match config.transport {
             Transport::Rtdip { .. } => Sender::frames(&link)?,
             Transport::Udp { destination } => Sender::datagrams(&link, destination)?,
         };
+        Ok(Self::new(config, sender, false))
+    }
+
+    /// Opens a talker at a connected socket of the host's agent. Destination, tag and priority of its frames are the
+    /// agent's; those of the configuration only tell their lengths. Needs no privilege. Allocates all the memory it needs.
+    ///
+    /// # Errors
+    /// The interface does not exist, or the path is not [`TxPath::Qdisc`].
+    pub fn of_agent(config: &TalkerConfig, socket: OwnedFd) -> Result<Self, ChannelError> {
+        let sender = Sender::of_agent(&link_of(config), socket)?;
+        Ok(Self::new(config, sender, true))
+    }
+
+    /// `by_agent`: the Ethernet header of RTDiP frames is written behind this process.
+    fn new(config: &TalkerConfig, sender: Sender, by_agent: bool) -> Self {
         let mtu = sender.interface().mtu as usize;
         // Writing the header cannot fail: the buffer is longer than any header.
         let mut frame = vec![0; mtu.max(64) + ethernet::HEADER_OCTETS + VLAN_TAG_OCTETS];
-        let (start, least, room) = match config.transport {
+        let (start, least, room, outside) = match config.transport {
+            Transport::Rtdip { vlan, .. } if by_agent => {
+                // The frame is one of at least 60 bytes behind the agent's gate, which takes the headers of IPv4 and UDP away.
+                let outside = ethernet::HEADER_OCTETS + vlan.map_or(0, |_| VLAN_TAG_OCTETS);
+                let least = MINIMUM_FRAME_OCTETS - ethernet::HEADER_OCTETS;
+                (0, least, mtu.saturating_sub(UDP_OCTETS), outside)
+            }
             Transport::Rtdip { destination, vlan } => {
                 let header = ethernet::Header {
                     destination,
@@ -88,9 +114,12 @@ impl Talker {
                 };
                 let start = header.emit(&mut frame).unwrap_or(0);
                 let tag = start - ethernet::HEADER_OCTETS;
-                (start, MINIMUM_FRAME_OCTETS + tag, mtu)
+                (start, MINIMUM_FRAME_OCTETS + tag, mtu, 0)
             }
-            Transport::Udp { .. } => (0, 0, mtu.saturating_sub(UDP_OCTETS)),
+            Transport::Udp { .. } => {
+                let outside = ethernet::HEADER_OCTETS + UDP_OCTETS;
+                (0, 0, mtu.saturating_sub(UDP_OCTETS), outside)
+            }
         };
         let header = rtdip::Header {
             semantics: config.semantics,
@@ -109,7 +138,7 @@ impl Talker {
         };
         let frame = frame.into_boxed_slice();
         let batch = vec![frame.clone(); places];
-        Ok(Self {
+        Self {
             sender,
             frame,
             start,
@@ -118,15 +147,11 @@ impl Talker {
                 .saturating_sub(header.octets())
                 .min(usize::from(u16::MAX)),
             header,
-            outside: if start == 0 {
-                ethernet::HEADER_OCTETS + UDP_OCTETS
-            } else {
-                0
-            },
+            outside,
             queue_full: 0,
             card: config.card.clone(),
             batch,
-        })
+        }
     }
 
     /// Returns the largest length of the user data in one frame, in bytes.
@@ -141,7 +166,7 @@ impl Talker {
     pub fn frame_octets(&self, data_octets: usize) -> usize {
         let inside = self.start + self.header.octets() + data_octets;
         (inside + self.outside)
-            .max(self.least)
+            .max(self.least + self.outside)
             .max(MINIMUM_FRAME_OCTETS)
     }
 

@@ -33,7 +33,9 @@ fn the_path_is_said() {
                 PathInUse::Native => ReceivePath::Native,
                 PathInUse::Generic => ReceivePath::Generic,
                 PathInUse::Uman => ReceivePath::Uman,
-                PathInUse::Packet | PathInUse::Datagrams => ReceivePath::Packet,
+                PathInUse::Packet | PathInUse::Datagrams | PathInUse::Agent => {
+                    ReceivePath::Packet
+                }
             })
         );
     }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use rtwire_agentd::{Agent, AgentError, AgentSettings, DEFAULT_SOCKET, Told, group_number, remove};
-use rtwire_managerd::ManagerdError;
+use rtwire_agent::{ClientError, DEFAULT_SOCKET};
+use rtwire_agentd::{Agent, AgentError, AgentSettings, Told, group_number, remove};
 use rtwire_plan::{plan_file, verify};
 use rtwire_sys::signal;
 
@@ -101,15 +101,22 @@ pub(crate) fn run(arguments: &AgentArguments) -> ExitCode {
 }
 
 /// Returns the exit code of an error.
-pub(crate) fn code(error: &AgentError) -> u8 {
+fn code(error: &AgentError) -> u8 {
     match error {
-        AgentError::Refused { .. } => REFUSED,
         AgentError::NoHost { .. }
         | AgentError::NoBestEffort { .. }
         | AgentError::Scheduled { .. }
         | AgentError::SmallBurst { .. }
         | AgentError::NoGroup { .. } => FAULTY,
         AgentError::Manager(error) => code_of(error),
+        _ => LACKING,
+    }
+}
+
+/// Returns the exit code of an error of a program's connection to the agent.
+pub(crate) fn client_code(error: &ClientError) -> u8 {
+    match error {
+        ClientError::Refused { .. } => REFUSED,
         _ => LACKING,
     }
 }
@@ -168,6 +175,17 @@ fn served(arguments: &RunArguments) -> Result<(), (u8, String)> {
         Told::Lost { connection } => eprintln!(
             "rtwire agent: the manager no longer has connection {connection}: its channel is closed"
         ),
+        Told::Opened {
+            end,
+            stream,
+            uid,
+            pid,
+        } => {
+            eprintln!("rtwire agent: {end} of stream \"{stream}\" for process {pid} of user {uid}")
+        }
+        Told::Closed { end, stream } => {
+            eprintln!("rtwire agent: {end} of stream \"{stream}\" is given back");
+        }
         Told::Trouble(message) => eprintln!("rtwire agent: {message}"),
         _ => {}
     };
@@ -185,8 +203,7 @@ fn served(arguments: &RunArguments) -> Result<(), (u8, String)> {
     Ok(())
 }
 
-/// Returns true if a manager's error is that nobody answered.
-pub(crate) fn is_silence(error: &AgentError) -> bool {
-    matches!(error, AgentError::Manager(ManagerdError::NoAnswer { .. }))
-        || matches!(error, AgentError::Refused { reason, .. } if reason == "silent")
+/// Returns true if the reason is that the manager did not answer.
+pub(crate) fn is_silence(error: &ClientError) -> bool {
+    matches!(error, ClientError::Refused { reason, .. } if reason == "silent")
 }

@@ -9,12 +9,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use rtwire_agentd::{AgentClient, AgentError, Channel, DEFAULT_SOCKET, Reply, Wish};
-use rtwire_manager::Granted;
+use rtwire_agent::{AgentClient, Channel, ClientError, DEFAULT_SOCKET, Reply, Wish};
+use rtwire_manager::{Ask, Carrier, Granted};
 use rtwire_sys::signal;
 use rtwire_wire::{FRAME_OVERHEAD_OCTETS, wire_octets};
 
-use crate::agent_command::{code, is_silence};
+use crate::agent_command::{client_code, is_silence};
 use crate::arguments::{nanoseconds, parse_duration, parse_rate, parse_size};
 use crate::{connection_text, output};
 
@@ -100,11 +100,12 @@ struct HearArguments {
 
 enum Fault {
     Usage(String),
-    Agent(AgentError),
+    Agent(ClientError),
+    System(String),
 }
 
-impl From<AgentError> for Fault {
-    fn from(error: AgentError) -> Fault {
+impl From<ClientError> for Fault {
+    fn from(error: ClientError) -> Fault {
         Fault::Agent(error)
     }
 }
@@ -119,7 +120,8 @@ pub(crate) fn run(arguments: &ChannelArguments) -> ExitCode {
         Ok(code) => return ExitCode::from(code),
         Err(Fault::Usage(message)) => (FAULTY, message),
         Err(Fault::Agent(error)) if is_silence(&error) => (INCONCLUSIVE, error.to_string()),
-        Err(Fault::Agent(error)) => (code(&error), error.to_string()),
+        Err(Fault::Agent(error)) => (client_code(&error), error.to_string()),
+        Err(Fault::System(message)) => (LACKING, message),
     };
     eprintln!("rtwire channel {verb}: {message}");
     ExitCode::from(code)
@@ -147,7 +149,7 @@ impl SendArguments {
 
 fn system(what: &str) -> impl FnOnce(std::io::Error) -> Fault {
     let what = what.to_owned();
-    move |error| Fault::Agent(AgentError::System { what, error })
+    move |error| Fault::System(format!("cannot {what}: {error}"))
 }
 
 fn send(arguments: &SendArguments) -> Result<u8, Fault> {
@@ -155,7 +157,7 @@ fn send(arguments: &SendArguments) -> Result<u8, Fault> {
     let stop = signal::install_stop_flag().map_err(|error| Fault::Usage(error.to_string()))?;
     let mut agent = AgentClient::connect(&arguments.agent.agent)?;
     let (channel, socket) = agent.reserve(wish)?;
-    eprint!("{}", connection_text::granted(&Granted::from(&channel)));
+    eprint!("{}", connection_text::granted(&granted_of(&channel)));
     if !arguments.command.is_empty() {
         let output = Stdio::from(OwnedFd::from(socket));
         let child = command(&arguments.command, |command| command.stdout(output))?;
@@ -191,6 +193,30 @@ fn send(arguments: &SendArguments) -> Result<u8, Fault> {
     agent_counts(&mut agent, &channel)?;
     agent.release(channel.connection)?;
     Ok(0)
+}
+
+/// Returns a channel as the manager has granted it.
+fn granted_of(channel: &Channel) -> Granted {
+    Granted {
+        connection: channel.connection,
+        epoch: channel.epoch,
+        talker: channel.talker.clone(),
+        ask: Ask {
+            listener: channel.listener.clone(),
+            carrier: Carrier::Udp,
+            pcp: channel.priority,
+            vlan: None,
+            frame_bytes: channel.frame_bytes,
+            rate_bytes_per_ms: channel.rate_bytes_per_ms,
+            burst_bytes: channel.burst_bytes,
+            deadline_ns: channel.deadline_ns,
+            source_port: channel.source_port,
+            port: channel.port,
+        },
+        promise_ns: channel.promise_ns,
+        number: channel.number,
+        key: channel.key,
+    }
 }
 
 fn hear(arguments: &HearArguments) -> Result<u8, Fault> {
@@ -232,7 +258,7 @@ fn hear(arguments: &HearArguments) -> Result<u8, Fault> {
 }
 
 fn ended() -> Fault {
-    Fault::Agent(AgentError::Gone {
+    Fault::Agent(ClientError::Gone {
         error: std::io::ErrorKind::UnexpectedEof.into(),
     })
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use rtwire_agentd::{AgentClient, AgentError};
+use rtwire_agent::{AgentClient, ClientError};
 use rtwire_manager::{Quotas, ShareRules};
 use rtwire_managerd::{
     EtcdAddress, ManagerdError, Service, ServiceSettings, Told, make_key, plan_path,
@@ -17,7 +17,7 @@ use rtwire_managerd::{
 use rtwire_plan::{Finding, Plan, plan_file, verify};
 use rtwire_sys::signal;
 
-use crate::agent_command::code as agent_code;
+use crate::agent_command::client_code;
 use crate::arguments::{nanoseconds, parse_duration};
 use crate::{input, output};
 
@@ -227,7 +227,7 @@ fn served(arguments: &RunArguments) -> Result<(), (u8, String)> {
                 eprintln!("rtwire manager: {error}; it stands by");
             }
             Err(Ended::Manager(error)) => return Err((code_of(&error), error.to_string())),
-            Err(Ended::Agent(error)) => return Err((agent_code(&error), error.to_string())),
+            Err(Ended::Agent(error)) => return Err((client_code(&error), error.to_string())),
             Ok(()) => return Ok(()),
         }
     }
@@ -236,7 +236,7 @@ fn served(arguments: &RunArguments) -> Result<(), (u8, String)> {
 /// The reason why a manager ended.
 enum Ended {
     Manager(ManagerdError),
-    Agent(AgentError),
+    Agent(ClientError),
 }
 
 impl From<ManagerdError> for Ended {

@@ -10,7 +10,9 @@ use clap::{Args, ValueEnum};
 use rtwire_plan::{Plan, plan_file};
 use rtwire_session::evidence::EvidenceOptions;
 use rtwire_session::run::{ClockSource, ReceiveWork, RunOptions, RunPhase, Verdict, run_host};
-use rtwire_session::{PeerAddress, ReceivePath, SessionOptions, TxPath, ValueEnd, ValueFormat};
+use rtwire_session::{
+    AgentUse, PeerAddress, ReceivePath, SessionOptions, TxPath, ValueEnd, ValueFormat,
+};
 use rtwire_sys::signal;
 use rtwire_wire::MacAddress;
 
@@ -241,6 +243,7 @@ fn run_here(arguments: &RunArguments) -> Result<Verdict, (u8, String)> {
             one_machine: false,
             card: None,
             no_admission: arguments.no_admission,
+            agent: AgentUse::Never,
         },
         stamps: arguments.stamps.into(),
         duration: arguments.duration,

@@ -112,6 +112,8 @@ pub enum PathInUse {
     Uman,
     /// The UDP socket of the listener's datagrams.
     Datagrams,
+    /// A socket of the host's agent.
+    Agent,
 }
 
 impl ReceivePath {
@@ -151,6 +153,7 @@ impl std::fmt::Display for PathInUse {
             Self::Packet => "packet",
             Self::Uman => "uman",
             Self::Datagrams => "datagrams",
+            Self::Agent => "agent",
         })
     }
 }

@@ -13,7 +13,7 @@ use rtwire_sys::ring::Ring;
 use rtwire_sys::udp::UdpSocket;
 use rtwire_sys::{Errno, Wait};
 use std::net::SocketAddrV4;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -168,6 +168,20 @@ impl Receiver {
         let interface = interface::by_name(&config.interface)?;
         let socket = UdpSocket::receiver(&interface, local)?;
         socket.set_receive_room(config.queue_frames.saturating_mul(CHARGE_OCTETS))?;
+        if config.stamps {
+            socket.enable_rx_stamps()?;
+        }
+        let source = Source::batch(config, Socket::Udp(socket), false);
+        Self::new(source, interface, config)
+    }
+
+    /// Takes over a bound socket of the host's agent, which has set its room. Needs no privilege.
+    ///
+    /// # Errors
+    /// The interface does not exist, or the kernel refuses timestamps.
+    pub fn of_agent(config: &ReceiverConfig, socket: OwnedFd) -> Result<Self, LinkError> {
+        let interface = interface::by_name(&config.interface)?;
+        let socket = UdpSocket::of(&interface, socket);
         if config.stamps {
             socket.enable_rx_stamps()?;
         }

@@ -20,6 +20,7 @@ use crate::uman::Attachment;
 pub use rtwire_sys::xsk::ZeroCopy;
 use rtwire_sys::{Errno, InterfaceSocket};
 use std::net::SocketAddrV4;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -257,6 +258,31 @@ impl Sender {
             refused: 0,
             reader,
             launch,
+        })
+    }
+
+    /// Takes over a connected socket of the host's agent, which limits and directs what it sends. Priority and type of
+    /// service are the agent's. Needs no privilege.
+    ///
+    /// # Errors
+    /// The interface does not exist, or the path is not [`TxPath::Qdisc`].
+    pub fn of_agent(config: &SenderConfig, socket: OwnedFd) -> Result<Self, LinkError> {
+        if config.path != TxPath::Qdisc {
+            return Err(LinkError::Unsupported {
+                what: "a socket of the agent has the path `qdisc` only",
+            });
+        }
+        let interface = interface::by_name(&config.interface)?;
+        let socket = UdpSocket::of(&interface, socket);
+        let reader = config.reader(&socket)?;
+        Ok(Self {
+            socket: Socket::Udp(socket),
+            path: config.path,
+            interface,
+            frames: 0,
+            refused: 0,
+            reader,
+            launch: None,
         })
     }
 

@@ -1,6 +1,7 @@
 //! Opens the channels of tasks. One mapping from a task to its channel, for programs, `rtwire run` and the lab alike.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,6 +40,14 @@ pub(crate) fn endpoint(
         None => Endpoint::with(&config),
         Some(card) => Endpoint::with_card(&config, Arc::clone(card)),
     }
+}
+
+/// Opens the interface of an assignment for listeners whose sockets come from the agent: needs no privilege.
+pub(crate) fn plain_endpoint(assignment: &Assignment) -> Result<Endpoint, ChannelError> {
+    Endpoint::with(&EndpointConfig {
+        path: ReceivePath::Packet,
+        ..EndpointConfig::new(assignment.interface.as_str())
+    })
 }
 
 /// Returns true where the frames of a listener come through the receive program, if it is to be had, or the module `uman`.
@@ -119,6 +128,32 @@ impl Inbox {
         Ok((inbox, path))
     }
 
+    /// Opens the listener of a task at a socket of the agent.
+    pub(crate) fn open_by_agent(
+        endpoint: &Endpoint,
+        task: &ListenerTask,
+        socket: OwnedFd,
+    ) -> Result<(Self, ListenerPath), ChannelError> {
+        let config = listener_config(task);
+        Ok(if task.newest {
+            let listener = endpoint.newest_listener_of_agent(&config, socket)?;
+            let path = listener.path_in_use().clone();
+            (Self::Newest(listener), path)
+        } else {
+            let listener = endpoint.queue_listener_of_agent(&config, socket)?;
+            let path = listener.path_in_use().clone();
+            (Self::Queue(listener), path)
+        })
+    }
+
+    /// Waits for a value that was not read yet.
+    pub(crate) fn wait(&mut self, timeout: Option<Duration>) -> Result<bool, ChannelError> {
+        match self {
+            Self::Queue(listener) => listener.wait(timeout),
+            Self::Newest(listener) => listener.wait(timeout),
+        }
+    }
+
     pub(crate) fn statistics(&mut self) -> Result<ListenerStatistics, ChannelError> {
         match self {
             Self::Queue(listener) => listener.statistics(),
@@ -134,6 +169,32 @@ pub(crate) fn talker(
     task: &TalkerTask,
     card: Option<&Arc<CardTime>>,
 ) -> Result<Talker, SessionError> {
+    let config = talker_config(interface, task, card)?;
+    Talker::open(&config).map_err(|source| failed(task, source))
+}
+
+/// Opens the channel of a talker's task at a socket of the agent.
+pub(crate) fn talker_by_agent(
+    interface: &str,
+    task: &TalkerTask,
+    socket: OwnedFd,
+) -> Result<Talker, SessionError> {
+    let config = talker_config(interface, task, None)?;
+    Talker::of_agent(&config, socket).map_err(|source| failed(task, source))
+}
+
+fn failed(task: &TalkerTask, source: ChannelError) -> SessionError {
+    SessionError::Channel {
+        stream: task.name.clone(),
+        source,
+    }
+}
+
+fn talker_config(
+    interface: &str,
+    task: &TalkerTask,
+    card: Option<&Arc<CardTime>>,
+) -> Result<TalkerConfig, SessionError> {
     let wrong = |what: &str| SessionError::Values {
         stream: task.name.clone(),
         what: what.to_owned(),
@@ -152,7 +213,7 @@ pub(crate) fn talker(
         },
         Address::Udp { ip } => Transport::udp(ip, task.port),
     };
-    let config = TalkerConfig {
+    Ok(TalkerConfig {
         pcp,
         key: task.key,
         semantics: if task.newest {
@@ -169,10 +230,6 @@ pub(crate) fn talker(
         }),
         card: card.cloned(),
         ..TalkerConfig::new(interface, transport, task.port)
-    };
-    Talker::open(&config).map_err(|source| SessionError::Channel {
-        stream: task.name.clone(),
-        source,
     })
 }
 

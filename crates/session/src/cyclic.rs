@@ -162,8 +162,9 @@ impl CyclicTalker {
     /// Sends the value of the cycle that [`Self::wait`] returned. One system call, no allocation.
     ///
     /// # Errors
-    /// The value is longer than the contract's; the interface is gone or down.
+    /// The value is longer than the contract's; the interface is gone or down; the agent that has opened the stream has ended.
     pub fn send(&mut self, value: &[u8]) -> Result<Sent, SessionError> {
+        self.stream.check()?;
         let StreamTalker { task, talker, .. } = &mut self.stream;
         fits(task, task.payload_bytes.min(talker.maximum_data()), value)?;
         let result = match self.lead_ns {

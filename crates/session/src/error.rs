@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use rtwire_agent::ClientError;
 use rtwire_channel::ChannelError;
 use rtwire_host::HostError;
 use rtwire_plan::Plan;
@@ -214,6 +215,59 @@ pub enum SessionError {
         /// The system's error.
         source: std::io::Error,
     },
+    /// The host's agent cannot be asked, or refuses.
+    #[error("the agent at `{}`: {source}", path.display())]
+    Agent {
+        /// The path of its socket.
+        path: PathBuf,
+        /// The reason.
+        source: ClientError,
+    },
+    /// The host's agent has ended. The streams that it had opened for this program have ended with it.
+    #[error(
+        "the agent at `{}` has ended, and this program's streams with it: open the session again",
+        path.display()
+    )]
+    AgentGone {
+        /// The path of its socket.
+        path: PathBuf,
+    },
+    /// The agent serves another host or interface.
+    #[error(
+        "the agent at `{}` serves host `{serves}` on interface `{on}`, not host `{host}` on `{interface}`: name the socket of that one",
+        path.display()
+    )]
+    OtherAgent {
+        /// The path of its socket.
+        path: PathBuf,
+        /// Its host.
+        serves: String,
+        /// Its interface.
+        on: String,
+        /// This session's host.
+        host: String,
+        /// This session's interface.
+        interface: String,
+    },
+    /// The options ask for something that the agent does not have.
+    #[error(
+        "the agent at `{}` does not have {what}: leave that option out, or open with privileges, without the agent",
+        path.display()
+    )]
+    NotByAgent {
+        /// The path of its socket.
+        path: PathBuf,
+        /// The thing that was asked for.
+        what: String,
+    },
+    /// Neither the agent nor the program's own privileges open the streams.
+    #[error("{why}. And directly: {source}")]
+    NeitherWay {
+        /// The reason why the agent did not.
+        why: String,
+        /// The reason why the program could not.
+        source: Box<SessionError>,
+    },
     /// A thread could not do its work, in words for the user.
     #[error("{0}")]
     Work(String),
@@ -234,6 +288,15 @@ impl SessionError {
         }
     }
 
+    /// Returns true if the reason is a privilege that this program does not have.
+    pub(crate) fn is_privilege(&self) -> bool {
+        match self {
+            Self::Channel { source, .. } | Self::Endpoint(source) => source.capability().is_some(),
+            Self::System(error) => error.capability().is_some(),
+            _ => false,
+        }
+    }
+
     /// Returns true if something is missing on the host (exit code 3), false if the input is wrong (2).
     #[must_use]
     pub fn is_host_lacking(&self) -> bool {
@@ -241,6 +304,8 @@ impl SessionError {
             Self::Host(_) | Self::Channel { .. } | Self::Endpoint(_) | Self::Work(_) => true,
             Self::Stamps(_) => true,
             Self::Down(_) | Self::FrameTooLong { .. } => true,
+            Self::Agent { .. } | Self::AgentGone { .. } | Self::OtherAgent { .. } => true,
+            Self::NeitherWay { .. } => true,
             Self::System(error) => error.kind() != ErrorKind::InterfaceMissing,
             _ => false,
         }

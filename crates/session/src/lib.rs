@@ -29,9 +29,14 @@
 //! `try_send`, `wait`, `send`, `recv` and `newest` allocate nothing, take no lock, and make at most one system call for a
 //! frame. Call the functions that open, and `statistics`, before or after the loop.
 //!
+//! # Privileges
+//! Where the host's agent runs (`rtwire agent`), it opens the streams of programs without any privilege
+//! ([`AgentUse`], [`Session::opened_by`]); else the program needs those of [`Session`].
+//!
 //! # Limits
 //! A session does not set up the host: `rtwire apply` does. UDP streams with one listener need that host's address.
 
+mod agent;
 mod channels;
 mod contract;
 mod cyclic;
@@ -62,11 +67,12 @@ mod values;
 mod waiting;
 mod work;
 
+pub use agent::OpenedBy;
 pub use cyclic::{CyclicTalker, TalkerCycle};
 pub use error::SessionError;
 pub use listener::{StreamListener, StreamStatistics, Value};
 pub use missing::Missing;
-pub use options::{PeerAddress, SessionOptions};
+pub use options::{AgentUse, PeerAddress, SessionOptions};
 pub use rtwire_channel::{ArrivalNote, CardFollower, CardTime, ReceivePath, StampPlace, TxPath};
 pub use session::Session;
 pub use talker::{Sent, StreamTalker};

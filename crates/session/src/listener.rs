@@ -1,19 +1,23 @@
 //! The receiving end of a planned stream.
 
-use std::os::fd::BorrowedFd;
-use std::time::Duration;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use rtwire_channel::{
     ArrivalNote, ChannelError, Endpoint, ListenerPath, ListenerStatistics, Newest, ReceivePath,
     Received, StampPlace,
 };
 
+use crate::agent::Lease;
 use crate::channels::Inbox;
 use crate::contract::ContractWatch;
 use crate::error::SessionError;
 use crate::hold::Hold;
 use crate::real_time::now_ns;
 use crate::task::ListenerTask;
+
+/// The longest wait without a look at the agent.
+const SLICE: Duration = Duration::from_millis(100);
 
 /// A received value.
 #[derive(Clone, Copy, Debug)]
@@ -82,6 +86,8 @@ pub struct StreamListener {
     pub(crate) inbox: Inbox,
     path: ListenerPath,
     watch: Option<ContractWatch>,
+    /// The agent's part, if that has opened the socket.
+    lease: Option<Lease>,
     _hold: Hold,
 }
 
@@ -94,13 +100,59 @@ impl StreamListener {
     ) -> Result<Self, SessionError> {
         let (inbox, path) =
             Inbox::open(endpoint, wanted, task).map_err(|source| failed(task, source))?;
-        Ok(Self {
+        Ok(Self::of((inbox, path), task, hold, None))
+    }
+
+    /// Opens the listener at a socket of the agent.
+    pub(crate) fn open_by_agent(
+        endpoint: &Endpoint,
+        task: &ListenerTask,
+        hold: Hold,
+        (lease, socket): (Lease, OwnedFd),
+    ) -> Result<Self, SessionError> {
+        let opened = Inbox::open_by_agent(endpoint, task, socket);
+        let opened = opened.map_err(|source| failed(task, source))?;
+        Ok(Self::of(opened, task, hold, Some(lease)))
+    }
+
+    fn of(
+        (inbox, path): (Inbox, ListenerPath),
+        task: &ListenerTask,
+        hold: Hold,
+        lease: Option<Lease>,
+    ) -> Self {
+        Self {
             inbox,
             path,
             watch: task.contract.map(ContractWatch::new),
+            lease,
             task: task.clone(),
             _hold: hold,
-        })
+        }
+    }
+
+    /// Waits in slices, so that the end of the agent is seen. Returns the time for which a value may still be waited for.
+    fn wait_by_agent(
+        &mut self,
+        timeout: Option<Duration>,
+    ) -> Result<Option<Duration>, SessionError> {
+        let Some(lease) = &self.lease else {
+            return Ok(timeout);
+        };
+        let begun = Instant::now();
+        loop {
+            lease.check()?;
+            let left = timeout.map(|timeout| timeout.saturating_sub(begun.elapsed()));
+            let slice = left.map_or(SLICE, |left| left.min(SLICE));
+            let there = self.inbox.wait(Some(slice));
+            if there.map_err(|source| failed(&self.task, source))? || left == Some(slice) {
+                return Ok(Some(Duration::ZERO));
+            }
+        }
+    }
+
+    fn check(&self) -> Result<(), SessionError> {
+        self.lease.as_ref().map_or(Ok(()), Lease::check)
     }
 
     /// The stream's name.
@@ -120,8 +172,10 @@ impl StreamListener {
     /// Returns `None` if none arrived within `timeout`. At most one system call for a frame; no allocation.
     ///
     /// # Errors
-    /// The interface is missing or down; another program detached the receive program.
+    /// The interface is missing or down; another program detached the receive program; the agent that has opened the stream
+    /// has ended.
     pub fn recv(&mut self, timeout: Option<Duration>) -> Result<Option<Value<'_>>, SessionError> {
+        let timeout = self.wait_by_agent(timeout)?;
         let value = match &mut self.inbox {
             Inbox::Queue(listener) => {
                 let value = listener.recv(timeout);
@@ -143,6 +197,7 @@ impl StreamListener {
     /// # Errors
     /// As [`Self::recv`], and as [`Self::descriptor`].
     pub fn arm(&mut self) -> Result<bool, SessionError> {
+        self.check()?;
         let there = match &mut self.inbox {
             Inbox::Queue(listener) => listener.arm(),
             Inbox::Newest(listener) => listener.arm(),
@@ -184,6 +239,7 @@ impl StreamListener {
     /// # Errors
     /// As [`Self::recv`].
     pub fn newest(&mut self) -> Result<Option<Value<'_>>, SessionError> {
+        self.check()?;
         match &mut self.inbox {
             Inbox::Newest(listener) => {
                 let value = listener.read();
@@ -223,10 +279,16 @@ impl StreamListener {
     /// Returns the counters so far. Up to two system calls: not for a real-time loop.
     ///
     /// # Errors
-    /// The kernel does not return its count of dropped frames.
+    /// The kernel does not return its count of dropped frames; the agent that has opened the stream has ended.
     pub fn statistics(&mut self) -> Result<StreamStatistics, SessionError> {
         let channel = self.inbox.statistics();
-        let channel = channel.map_err(|source| failed(&self.task, source))?;
+        let mut channel = channel.map_err(|source| failed(&self.task, source))?;
+        if let Some(lease) = &self.lease {
+            // The agent's gate drops these before they are anybody's.
+            let counts = lease.counts()?;
+            channel.refused.wrong_key += counts.foreign;
+            channel.refused.policed += counts.too_much;
+        }
         let watch = self.watch.as_ref();
         Ok(StreamStatistics {
             foreign: channel.refused.wrong_key,

@@ -1,6 +1,7 @@
 //! The options for opening a host's streams, where the plan leaves a choice.
 
 use std::net::Ipv4Addr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +16,19 @@ pub enum PeerAddress {
     Mac([u8; 6]),
     /// Its IPv4 address, for UDP streams with one listener.
     Ip(Ipv4Addr),
+}
+
+/// The use of the host's agent (`rtwire agent`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum AgentUse {
+    /// Streams are opened through the agent where one serves the interface and this user may use it; else directly. So are
+    /// those whose options ask for what the agent does not have.
+    #[default]
+    IfThere,
+    /// Streams are opened directly.
+    Never,
+    /// Streams are opened through the agent with this socket, or not at all.
+    At(PathBuf),
 }
 
 /// The options for opening streams. The default adds nothing to the plan.
@@ -47,6 +61,8 @@ pub struct SessionOptions {
     pub card: Option<Arc<CardTime>>,
     /// Also opens streams on a transmit path that does not keep the plan's promises.
     pub no_admission: bool,
+    /// The use of the host's agent. `rtwire run` and the lab open directly, whatever it says.
+    pub agent: AgentUse,
 }
 
 impl Default for SessionOptions {
@@ -64,6 +80,7 @@ impl Default for SessionOptions {
             one_machine: false,
             card: None,
             no_admission: false,
+            agent: AgentUse::IfThere,
         }
     }
 }

@@ -1,20 +1,23 @@
 //! A host's streams, opened by their names.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use rtwire_agent::End;
 use rtwire_channel::{CardTime, Endpoint, EndpointStatistics};
 use rtwire_plan::Plan;
 use rtwire_sys::interface::{self, Interface};
 use rtwire_sys::memory;
 use rtwire_sys::packet::PacketSocket;
 
+use crate::agent::{self, Agent, Found, OpenedBy};
 use crate::channels;
 use crate::error::SessionError;
 use crate::hold::{Hold, Taken};
 use crate::listener::StreamListener;
 use crate::missing::{self, Missing};
-use crate::options::SessionOptions;
+use crate::options::{PeerAddress, SessionOptions};
 use crate::real_time;
 use crate::streams::{self, REALTIME};
 use crate::talker::StreamTalker;
@@ -30,7 +33,8 @@ const ETHERNET_BYTES: u64 = 14;
 /// One host's streams on one interface, by the plan.
 ///
 /// Open it in the network namespace of the interface. Channels open on request, with [`Self::talker`] and
-/// [`Self::listener`]. Needs CAP_NET_RAW; CAP_NET_ADMIN for priority 7 and for XDP.
+/// [`Self::listener`]. Needs CAP_NET_RAW; CAP_NET_ADMIN for priority 7 and for XDP. It needs none of them where the host's
+/// agent opens its streams ([`Self::opened_by`]).
 #[derive(Debug)]
 pub struct Session {
     pub(crate) assignment: Assignment,
@@ -42,6 +46,9 @@ pub struct Session {
     taken: Arc<Mutex<BTreeSet<Taken>>>,
     /// The card whose stamps are taken.
     card: Option<Arc<CardTime>>,
+    /// The host's agent, if that opens the streams.
+    agent: Option<Arc<Agent>>,
+    opened_by: OpenedBy,
     /// Makes the network card let the streams' groups through.
     _groups: Option<PacketSocket>,
 }
@@ -61,27 +68,51 @@ impl Session {
     /// Opens the streams of `host` on `interface`, with options where the plan leaves a choice.
     ///
     /// # Errors
-    /// As [`Self::open`]; the plan's promises would not hold on the transmit path; a peer is no host of the plan.
+    /// As [`Self::open`]; the plan's promises would not hold on the transmit path; a peer is no host of the plan; the agent
+    /// refuses, or does not have what the options ask for.
     pub fn with(
         plan: &Plan,
         host: &str,
         interface: &str,
         options: &SessionOptions,
     ) -> Result<Self, SessionError> {
-        let assignment = assign(plan, host, interface, options)?;
-        if assignment.talkers.is_empty() && assignment.listeners.is_empty() {
-            return Err(SessionError::Idle(host.to_owned()));
+        let found = agent::find(options, host, &interface::by_name(interface)?)?;
+        let assigned = |options: &SessionOptions| {
+            let assignment = assign(plan, host, interface, options)?;
+            match assignment.talkers.is_empty() && assignment.listeners.is_empty() {
+                true => Err(SessionError::Idle(host.to_owned())),
+                false => Ok(assignment),
+            }
+        };
+        match found {
+            Found::Agent(agent) => {
+                let known = addressed_by_agent(plan, options);
+                Self::checked(plan, assigned(&known)?, &known, Some(agent))
+            }
+            Found::None(why) => {
+                let session = Self::planned(plan, assigned(options)?, options);
+                let mut session = session.map_err(|error| neither(why.as_deref(), error))?;
+                session.opened_by = OpenedBy::Program { why };
+                Ok(session)
+            }
         }
-        Self::planned(plan, assignment, options)
     }
 
-    /// Opens an assignment that was made from a plan.
+    /// Opens an assignment that was made from a plan, with this program's own privileges.
     pub(crate) fn planned(
         plan: &Plan,
         assignment: Assignment,
         options: &SessionOptions,
     ) -> Result<Self, SessionError> {
-        let mut session = Self::stamped(assignment, options.card.clone())?;
+        Self::checked(plan, assignment, options, None)
+    }
+    fn checked(
+        plan: &Plan,
+        assignment: Assignment,
+        options: &SessionOptions,
+        agent: Option<Arc<Agent>>,
+    ) -> Result<Self, SessionError> {
+        let mut session = Self::stamped(assignment, options.card.clone(), agent)?;
         let ends = plan.network.streams.iter();
         let ends = ends.map(|one| {
             (
@@ -98,10 +129,14 @@ impl Session {
 
     /// Opens an assignment without a plan: for the lab's processes.
     pub(crate) fn of(assignment: Assignment) -> Result<Self, SessionError> {
-        Self::stamped(assignment, None)
+        Self::stamped(assignment, None, None)
     }
 
-    fn stamped(assignment: Assignment, card: Option<Arc<CardTime>>) -> Result<Self, SessionError> {
+    fn stamped(
+        assignment: Assignment,
+        card: Option<Arc<CardTime>>,
+        agent: Option<Arc<Agent>>,
+    ) -> Result<Self, SessionError> {
         let interface = interface::by_name(&assignment.interface)?;
         if interface.mac == [0; 6] {
             return Err(SessionError::NotEthernet {
@@ -113,15 +148,35 @@ impl Session {
             return Err(SessionError::Down(interface.name));
         }
         Ok(Self {
-            _groups: join_groups(&assignment, &interface)?,
-            endpoint: channels::endpoint(&assignment, card.as_ref())?,
+            // The agent has the groups of its listeners, and needs no receive program.
+            _groups: match agent {
+                None => join_groups(&assignment, &interface)?,
+                Some(_) => None,
+            },
+            endpoint: match agent {
+                None => channels::endpoint(&assignment, card.as_ref())?,
+                Some(_) => channels::plain_endpoint(&assignment)?,
+            },
             card,
+            opened_by: match &agent {
+                None => OpenedBy::Program { why: None },
+                Some(agent) => OpenedBy::Agent {
+                    socket: agent.path().to_owned(),
+                },
+            },
+            agent,
             interface,
             assignment,
             ends: BTreeMap::new(),
             missing: Vec::new(),
             taken: Arc::default(),
         })
+    }
+
+    /// Returns who opens the sockets of this session's streams.
+    #[must_use]
+    pub fn opened_by(&self) -> &OpenedBy {
+        &self.opened_by
     }
 
     /// The host's name in the plan.
@@ -201,13 +256,32 @@ impl Session {
     pub(crate) fn talker_at(&self, index: usize) -> Result<StreamTalker, SessionError> {
         let task: &TalkerTask = &self.assignment.talkers[index];
         let hold = self.hold("talker", index, &task.name)?;
-        StreamTalker::open(&self.assignment.interface, task, hold, self.card.as_ref())
+        let interface = &self.assignment.interface;
+        if let Some(agent) = &self.agent {
+            let by_agent = agent.open(End::Talker, &task.name, (task.port, task.key))?;
+            return StreamTalker::open_by_agent(interface, task, hold, by_agent);
+        }
+        let opened = StreamTalker::open(interface, task, hold, self.card.as_ref());
+        opened.map_err(|error| self.neither(error))
     }
 
     pub(crate) fn listener_at(&self, index: usize) -> Result<StreamListener, SessionError> {
         let task: &ListenerTask = &self.assignment.listeners[index];
         let hold = self.hold("listener", index, &task.name)?;
-        StreamListener::open(&self.endpoint, self.assignment.receive_path, task, hold)
+        if let Some(agent) = &self.agent {
+            let by_agent = agent.open(End::Listener, &task.name, (task.port, task.key))?;
+            return StreamListener::open_by_agent(&self.endpoint, task, hold, by_agent);
+        }
+        let wanted = self.assignment.receive_path;
+        let opened = StreamListener::open(&self.endpoint, wanted, task, hold);
+        opened.map_err(|error| self.neither(error))
+    }
+
+    fn neither(&self, error: SessionError) -> SessionError {
+        match &self.opened_by {
+            OpenedBy::Program { why } => neither(why.as_deref(), error),
+            OpenedBy::Agent { .. } => error,
+        }
     }
 
     fn hold(&self, end: &'static str, index: usize, stream: &str) -> Result<Hold, SessionError> {
@@ -261,6 +335,27 @@ impl Session {
             }
         }
         Ok(())
+    }
+}
+
+/// Says of a missing privilege why the agent was not asked, if one is there.
+fn neither(why: Option<&str>, error: SessionError) -> SessionError {
+    match why {
+        Some(why) if error.is_privilege() => SessionError::NeitherWay {
+            why: why.to_owned(),
+            source: Box::new(error),
+        },
+        _ => error,
+    }
+}
+
+/// Returns options in which every peer has an address: the agent has the addresses in force.
+fn addressed_by_agent(plan: &Plan, options: &SessionOptions) -> SessionOptions {
+    let unknown = |host: &str| (host.to_owned(), PeerAddress::Ip(Ipv4Addr::UNSPECIFIED));
+    let all = plan.network.hosts.iter().map(|host| unknown(&host.name));
+    SessionOptions {
+        peers: all.chain(options.peers.iter().cloned()).collect(),
+        ..options.clone()
     }
 }
 

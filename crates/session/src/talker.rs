@@ -1,9 +1,11 @@
 //! The sending end of a planned stream, for values at any time: under the token bucket of its contract.
 
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use rtwire_channel::{CardTime, ChannelError, LinkError, Shaper, Talker, TalkerStatistics};
 
+use crate::agent::Lease;
 use crate::channels;
 use crate::cyclic::CyclicTalker;
 use crate::error::SessionError;
@@ -37,6 +39,8 @@ pub struct StreamTalker {
     pub(crate) shaper: Shaper,
     /// The time of the newest try, ns of CLOCK_TAI: an earlier one shows that the clock was set back.
     newest_ns: u64,
+    /// The agent's part, if that has opened the socket.
+    pub(crate) lease: Option<Lease>,
     pub(crate) hold: Hold,
 }
 
@@ -64,8 +68,24 @@ impl StreamTalker {
         hold: Hold,
         card: Option<&Arc<CardTime>>,
     ) -> Result<Self, SessionError> {
-        Ok(Self {
-            talker: channels::talker(interface, task, card)?,
+        let talker = channels::talker(interface, task, card)?;
+        Ok(Self::of(talker, task, hold, None))
+    }
+
+    /// Opens the talker at a socket of the agent.
+    pub(crate) fn open_by_agent(
+        interface: &str,
+        task: &TalkerTask,
+        hold: Hold,
+        (lease, socket): (Lease, OwnedFd),
+    ) -> Result<Self, SessionError> {
+        let talker = channels::talker_by_agent(interface, task, socket)?;
+        Ok(Self::of(talker, task, hold, Some(lease)))
+    }
+
+    fn of(talker: Talker, task: &TalkerTask, hold: Hold, lease: Option<Lease>) -> Self {
+        Self {
+            talker,
             shaper: match task.pattern {
                 Pattern::Greedy => Shaper::unshaped(),
                 Pattern::Saturating => channels::shaper(task, 0, task.shaping_interval_ns),
@@ -73,8 +93,15 @@ impl StreamTalker {
             },
             task: task.clone(),
             newest_ns: 0,
+            lease,
             hold,
-        })
+        }
+    }
+
+    /// Refuses where the agent that has opened the socket has ended. No system call.
+    #[inline]
+    pub(crate) fn check(&self) -> Result<(), SessionError> {
+        self.lease.as_ref().map_or(Ok(()), Lease::check)
     }
 
     /// The stream's name.
@@ -94,8 +121,9 @@ impl StreamTalker {
     ///
     /// # Errors
     /// The value is longer than the contract's; the contract's burst does not hold one frame; the interface is missing or
-    /// down.
+    /// down; the agent that has opened the stream has ended.
     pub fn try_send(&mut self, value: &[u8]) -> Result<Sent, SessionError> {
+        self.check()?;
         fits(&self.task, self.maximum_data(), value)?;
         let now_ns = now_ns();
         if now_ns < self.newest_ns {

@@ -6,7 +6,7 @@ use crate::interface_socket::InterfaceSocket;
 use crate::socket;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::ops::Deref;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
 /// The largest number of routers that a datagram to a group may pass.
@@ -137,6 +137,22 @@ impl UdpSocket {
             return Err(Error::last(call, &self.name, Some("CAP_NET_BIND_SERVICE")));
         }
         Ok(())
+    }
+
+    /// Takes over a socket that another process has opened on `interface`, bound or connected.
+    #[must_use]
+    pub fn of(interface: &Interface, socket: OwnedFd) -> Self {
+        let name = format!("UDP by the agent on interface `{}`", interface.name);
+        Self(InterfaceSocket::new(socket, interface, name))
+    }
+
+    /// Sends without checksums of UDP from now on.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn omit_checksums(&self) -> Result<()> {
+        socket::set(&self.socket, libc::SOL_SOCKET, libc::SO_NO_CHECK, 1_i32)
+            .map_err(|errno| Error::new("setsockopt(SO_NO_CHECK)", &self.name, errno, None))
     }
 
     /// Sets priority and IP type of service of sent datagrams.

@@ -19,7 +19,7 @@ impl Desk {
             return;
         };
         let done = self.place.gate.forget(cookie).map_err(AgentError::from);
-        let index = self.place.index;
+        let index = self.place.interface.index;
         let done = done.and(
             lock(&self.place.netlink)
                 .remove_class(index, class)
@@ -70,6 +70,7 @@ impl Desk {
 
     /// Frees all that a program has.
     pub(crate) fn program_ended(&self, program: Program) {
+        self.close_all_streams(program);
         let all: Vec<Held> = lock(&self.held)
             .values()
             .filter(|one| one.of.id == program.id)

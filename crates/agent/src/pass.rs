@@ -17,7 +17,7 @@ use crate::message::LARGEST_MESSAGE;
 const BACKLOG: i32 = 64;
 
 /// A packet's bytes, and the descriptor that came with them.
-pub(crate) type Packet = (Vec<u8>, Option<OwnedFd>);
+pub type Packet = (Vec<u8>, Option<OwnedFd>);
 
 fn open() -> Result<OwnedFd, Errno> {
     let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
@@ -25,7 +25,10 @@ fn open() -> Result<OwnedFd, Errno> {
 }
 
 /// Opens a listening socket.
-pub(crate) fn listen(path: &Path) -> Result<OwnedFd, Errno> {
+///
+/// # Errors
+/// The kernel refuses.
+pub fn listen(path: &Path) -> Result<OwnedFd, Errno> {
     let socket = open()?;
     rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
     rustix::net::listen(&socket, BACKLOG)?;
@@ -33,19 +36,28 @@ pub(crate) fn listen(path: &Path) -> Result<OwnedFd, Errno> {
 }
 
 /// Takes a connection.
-pub(crate) fn accept(listener: &OwnedFd) -> Result<OwnedFd, Errno> {
+///
+/// # Errors
+/// The kernel refuses.
+pub fn accept(listener: &OwnedFd) -> Result<OwnedFd, Errno> {
     rustix::net::accept_with(listener, SocketFlags::CLOEXEC)
 }
 
 /// Opens a connection.
-pub(crate) fn connect(path: &Path) -> Result<OwnedFd, Errno> {
+///
+/// # Errors
+/// Nobody listens there, or this user may not connect.
+pub fn connect(path: &Path) -> Result<OwnedFd, Errno> {
     let socket = open()?;
     rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
     Ok(socket)
 }
 
 /// Sends a packet, with a descriptor if there is one.
-pub(crate) fn send(
+///
+/// # Errors
+/// The other end is gone.
+pub fn send(
     socket: &OwnedFd,
     bytes: &[u8],
     descriptor: Option<BorrowedFd<'_>>,
@@ -63,7 +75,10 @@ pub(crate) fn send(
 
 /// Receives a packet and a descriptor that may have come with it; `None` at the end. A packet of more than
 /// [`LARGEST_MESSAGE`] bytes is an error.
-pub(crate) fn receive(socket: &OwnedFd) -> Result<Option<Packet>, Errno> {
+///
+/// # Errors
+/// The kernel refuses, or the packet is too long.
+pub fn receive(socket: &OwnedFd) -> Result<Option<Packet>, Errno> {
     let mut bytes = vec![0; LARGEST_MESSAGE];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -93,6 +108,9 @@ pub(crate) fn receive(socket: &OwnedFd) -> Result<Option<Packet>, Errno> {
 }
 
 /// Returns a socket's cookie: a number that the kernel has given to no other one since the machine started.
-pub(crate) fn cookie(socket: impl AsFd) -> Result<u64, Errno> {
+///
+/// # Errors
+/// The kernel refuses.
+pub fn cookie(socket: impl AsFd) -> Result<u64, Errno> {
     rustix::net::sockopt::socket_cookie(socket)
 }

@@ -5,8 +5,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use rtwire_manager::{Ask, Carrier, Granted};
-
 /// The version of the messages.
 pub const VERSION: u32 = 1;
 /// The largest message, bytes.
@@ -65,6 +63,56 @@ pub enum Wish {
     },
     /// The control class for the socket that comes with the message. For the manager; only root may ask.
     Control,
+    /// The host and the interface that the agent serves.
+    Host,
+    /// The socket of one end of a planned stream.
+    Open(StreamWish),
+    /// The end of a stream's use by this program.
+    Close {
+        /// The end.
+        end: End,
+        /// The stream.
+        stream: String,
+    },
+    /// The counts of a stream that this program has open.
+    StreamCounts {
+        /// The end.
+        end: End,
+        /// The stream.
+        stream: String,
+    },
+}
+
+/// One end of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// The end that sends.
+    Talker,
+    /// An end that receives.
+    Listener,
+}
+
+impl std::fmt::Display for End {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            End::Talker => "talker",
+            End::Listener => "listener",
+        })
+    }
+}
+
+/// A stream as the program's plan has it. Port and key show whether the agent has the same plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamWish {
+    /// The end.
+    pub end: End,
+    /// The stream's name.
+    pub stream: String,
+    /// Its destination port.
+    pub port: u16,
+    /// Its key.
+    pub key: u32,
 }
 
 /// A connection, as a program needs it.
@@ -101,6 +149,41 @@ pub struct Channel {
     pub key: u32,
 }
 
+/// The host and the interface of an agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostFacts {
+    /// The host, as the plan names it.
+    pub host: String,
+    /// The interface's name.
+    pub interface: String,
+    /// The interface's index. With its address it tells interfaces of several network namespaces apart.
+    pub index: u32,
+    /// The interface's hardware address.
+    pub address: [u8; 6],
+}
+
+/// One end of a stream that is open.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Opened {
+    /// The end.
+    pub end: End,
+    /// The stream.
+    pub stream: String,
+    /// True if the stream's frames are RTDiP. The datagrams of the socket are the frames without their Ethernet header.
+    pub rtdip: bool,
+}
+
+/// The counts of one end of a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamCounts {
+    /// At the talker: frames sent, also those that its queue dropped. At the listener: frames that came.
+    pub frames: u64,
+    /// At the talker: frames that were not the stream's. At the listener: frames of other senders, or with another key.
+    pub foreign: u64,
+    /// At the listener: frames beyond the contract.
+    pub too_much: u64,
+}
+
 /// The agent's answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
@@ -127,64 +210,31 @@ pub enum Reply {
     },
     /// The socket uses the control class.
     Controlled,
+    /// The host and the interface.
+    Host(HostFacts),
+    /// The end of a stream is open; its socket comes with this message.
+    Opened(Opened),
+    /// The end of a stream is closed.
+    Closed {
+        /// The end.
+        end: End,
+        /// The stream.
+        stream: String,
+    },
+    /// The counts of one end of a stream.
+    StreamCounts(StreamCounts),
     /// Refused.
     Refused {
-        /// The reason in a word: those of the manager, and `denied`, `silent`, `local`.
+        /// The reason in a word: those of the manager, and the agent's own (docs/agent.md).
         reason: String,
         /// The values, in words.
         text: String,
     },
 }
 
-impl From<&Granted> for Channel {
-    fn from(granted: &Granted) -> Channel {
-        let ask = &granted.ask;
-        Channel {
-            connection: granted.connection,
-            epoch: granted.epoch,
-            talker: granted.talker.clone(),
-            listener: ask.listener.clone(),
-            promise_ns: granted.promise_ns,
-            priority: ask.pcp,
-            frame_bytes: ask.frame_bytes,
-            rate_bytes_per_ms: ask.rate_bytes_per_ms,
-            burst_bytes: ask.burst_bytes,
-            deadline_ns: ask.deadline_ns,
-            source_port: ask.source_port,
-            port: ask.port,
-            number: granted.number,
-            key: granted.key,
-        }
-    }
-}
-
-impl From<&Channel> for Granted {
-    fn from(channel: &Channel) -> Granted {
-        Granted {
-            connection: channel.connection,
-            epoch: channel.epoch,
-            talker: channel.talker.clone(),
-            ask: Ask {
-                listener: channel.listener.clone(),
-                carrier: Carrier::Udp,
-                pcp: channel.priority,
-                vlan: None,
-                frame_bytes: channel.frame_bytes,
-                rate_bytes_per_ms: channel.rate_bytes_per_ms,
-                burst_bytes: channel.burst_bytes,
-                deadline_ns: channel.deadline_ns,
-                source_port: channel.source_port,
-                port: channel.port,
-            },
-            promise_ns: channel.promise_ns,
-            number: channel.number,
-            key: channel.key,
-        }
-    }
-}
-
-/// Returns a refusal of the agent itself.
-pub(crate) fn refused(reason: &str, text: impl Into<String>) -> Reply {
+/// Returns a refusal with its reason in a word, and the values in words.
+#[must_use]
+pub fn refused(reason: &str, text: impl Into<String>) -> Reply {
     Reply::Refused {
         reason: reason.to_owned(),
         text: text.into(),

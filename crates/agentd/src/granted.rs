@@ -1,0 +1,25 @@
+//! A connection of the manager as a program has it.
+
+use rtwire_agent::Channel;
+use rtwire_manager::Granted;
+
+/// Returns what a program is told of a connection.
+pub(crate) fn channel(granted: &Granted) -> Channel {
+    let ask = &granted.ask;
+    Channel {
+        connection: granted.connection,
+        epoch: granted.epoch,
+        talker: granted.talker.clone(),
+        listener: ask.listener.clone(),
+        promise_ns: granted.promise_ns,
+        priority: ask.pcp,
+        frame_bytes: ask.frame_bytes,
+        rate_bytes_per_ms: ask.rate_bytes_per_ms,
+        burst_bytes: ask.burst_bytes,
+        deadline_ns: ask.deadline_ns,
+        source_port: ask.source_port,
+        port: ask.port,
+        number: granted.number,
+        key: granted.key,
+    }
+}
