@@ -255,8 +255,8 @@ mod tests {
         let heard = &office.heard["press-state"];
         assert_eq!(heard.stream, press.sent["press-state"].stream);
         assert_eq!(heard.talker, "press");
-        // 10 Mbit/s on the wire; the burst has room for what 10 ms of lateness bring.
-        assert_eq!(heard.rate_bytes, 1_250_000);
+        // 1250 frames a second of 1000 bytes, with 24 each on the wire; the burst has room for what 10 ms of lateness bring.
+        assert_eq!(heard.rate_bytes, 1_250 * 1_024);
         assert!(heard.burst_bytes > 12_500, "{heard:?}");
     }
 }

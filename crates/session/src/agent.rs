@@ -174,12 +174,11 @@ impl Agent {
         if same {
             return Ok(());
         }
+        let words = |host: &str, interface: &str| format!("host `{host}` on `{interface}`");
         Err(SessionError::OtherAgent {
             path: self.path.clone(),
-            serves: facts.host,
-            on: facts.interface,
-            host: host.to_owned(),
-            interface: interface.name.clone(),
+            serves: words(&facts.host, &facts.interface),
+            wanted: words(host, &interface.name),
         })
     }
 

@@ -234,20 +234,16 @@ pub enum SessionError {
     },
     /// The agent serves another host or interface.
     #[error(
-        "the agent at `{}` serves host `{serves}` on interface `{on}`, not host `{host}` on `{interface}`: name the socket of that one",
+        "the agent at `{}` serves {serves}, not {wanted}: name the socket of that one",
         path.display()
     )]
     OtherAgent {
         /// The path of its socket.
         path: PathBuf,
-        /// Its host.
+        /// Its host and its interface, in words.
         serves: String,
-        /// Its interface.
-        on: String,
-        /// This session's host.
-        host: String,
-        /// This session's interface.
-        interface: String,
+        /// This session's host and interface, in words.
+        wanted: String,
     },
     /// The options ask for something that the agent does not have.
     #[error(
