@@ -4,7 +4,7 @@
 //! other values than the one before, and every value that is read is used. The table has the fastest of many rounds:
 //! the cost itself. What the machine adds is in the noise record.
 //!
-//! open62541's codec takes its turn with ours in the same run, upon the same octets. What it writes must be what it has read. Its decoding
+//! open62541's codec takes its turn with ours in the same run, upon the same bytes. What it writes must be what it has read. Its decoding
 //! allocates the message, and ends with freeing it. Its encoding needs the size first, which is a row's comparison of its own. Both encode
 //! Variants that are there: of ours one field has changed since the last message, of theirs none. A row of its own has the cost with making all of them.
 
@@ -30,7 +30,7 @@ const TURNS: u32 = 10;
 
 const OTHER: &str = "open62541 1.5.10";
 
-/// What is measured of ours, what of theirs is beside it, and the most that ours may take of theirs. The shares are those of the aims (10, 15, 60,
+/// Figures of ours, those of theirs beside them, and the most that ours may take of theirs. The shares are those of the aims (10, 15, 60,
 /// 100 ns) in what open62541 took on the machine where they were set (55, 416, 84, 360 ns).
 const FIGURES: [(&str, &str, f64); 4] = [
     ("encode, fixed layout, RawData", "raw encode", 10.0 / 55.0),

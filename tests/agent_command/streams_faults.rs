@@ -321,7 +321,8 @@ fn a_killed_agent_ends_the_streams_and_keeps_the_limits() {
         .unwrap();
     let waits = std::thread::spawn(move || {
         let begun = Instant::now();
-        let error = listener.recv(None).map(|_| ()).unwrap_err();
+        // It is woken, long before its own time is over.
+        let error = listener.recv(Some(60 * SECOND)).map(|_| ()).unwrap_err();
         (error, begun.elapsed())
     });
     std::thread::sleep(Duration::from_millis(200));
@@ -330,17 +331,17 @@ fn a_killed_agent_ends_the_streams_and_keeps_the_limits() {
     }
     let (error, waited) = waits.join().unwrap();
     assert!(matches!(error, SessionError::AgentGone { .. }), "{error}");
-    assert!(waited < 2 * SECOND, "{waited:?}");
+    assert!(waited < 30 * SECOND, "{waited:?}");
     until("the talker knows", || {
         matches!(talker.try_send(b"x"), Err(SessionError::AgentGone { .. }))
     });
-    // The kernel goes on to limit the sockets that are left: 1 Mbit/s.
+    // The kernel goes on to limit the sockets that are left: 1 Mbit/s of frames of 130 bytes, with 24 each beyond on the wire.
     let own = identity(&room, "press-group");
     let (begun, before) = (Instant::now(), room.left_on_the_wire("press"));
     let bytes = packet(own.port, own.key, 0, &[0x55; 100]);
     flood(&UdpSocket::from(raw), &bytes, 2 * SECOND);
     let left = room.left_on_the_wire("press") - before;
-    let most = allowed(125_000, begun.elapsed());
+    let most = allowed(125_000 * 154 / 130, begun.elapsed());
     assert!((30_000..=most).contains(&left), "{left} of {most}");
 
     // Opened again, all is as before, also while the old session is still there.

@@ -18,6 +18,9 @@ fn described(switch: &str, hosts: [&str; 3], more: &str) -> Result<Network, Stri
     read(&text, "t.toml", &[]).map_err(|faults| faults.to_string())
 }
 
+/// Makes a network wrong.
+type Spoils = fn(&mut Network);
+
 #[test]
 fn a_link_has_it_if_both_ends_have_it() {
     let more = "[[port]]\nswitch = \"s\"\nto = \"B\"\npreemptable = [0, 1]\n";
@@ -74,7 +77,7 @@ fn what_was_stated_stays_in_files_and_nothing_else_does() {
 fn a_network_from_elsewhere_is_checked() {
     let good = described("preemptable = [0]", ["preemptable = []"; 3], "").unwrap();
     assert_eq!(good.check(), Ok(()));
-    let spoilt: [(fn(&mut Network), &str); 6] = [
+    let spoilt: [(Spoils, &str); 6] = [
         (|it| it.switches[0].queues = 4, "share queue 0"),
         (
             |it| it.defaults.frame_overhead_bytes = 0,
