@@ -189,7 +189,7 @@ impl Room {
         self.left(host, "bytes")
     }
 
-    /// What has left a host on the wire, with 24 bytes for each frame beyond header and payload.
+    /// Returns the bytes that have left a host on the wire: header and payload of each frame, and 24 beyond.
     pub(crate) fn left_on_the_wire(&self, host: &str) -> u64 {
         self.left(host, "bytes") + 24 * self.left(host, "packets")
     }

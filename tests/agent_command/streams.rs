@@ -2,6 +2,7 @@
 //! at the other end, which know nothing of the agent, counters of the cable's other end, and captures.
 
 use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -204,13 +205,19 @@ fn programs_without_privilege_talk_and_listen() {
     for stream in ["press-state", "press-udp", "press-all"] {
         let listener = ("listen", "office", stream);
         let mut listener = program(&room, "65534", listener, &socket("office"));
-        let listener = listener.spawn().unwrap();
+        let mut listener = listener.spawn().unwrap();
         // It says when it is there; the talker's first value counts.
-        std::thread::sleep(Duration::from_millis(700));
+        let mut says = BufReader::new(listener.stdout.take().unwrap());
+        let mut told = String::new();
+        while !told.ends_with("opened\n") {
+            assert!(says.read_line(&mut told).unwrap() > 0, "it ended: {told}");
+        }
         let capture = room.capture("press", &format!("{stream}.pcapng"));
         let talker = ("talk", "press", stream);
         let talker = program(&room, "65534", talker, &socket("press")).output();
-        let (sent, heard) = (talker.unwrap(), listener.wait_with_output().unwrap());
+        let sent = talker.unwrap();
+        says.read_to_string(&mut told).unwrap();
+        let heard = listener.wait_with_output().unwrap();
         let agent = format!("Agent {{ socket: \"{}\" }}", socket("press"));
         assert!(
             text(&sent).contains(&format!("{agent} sent 200")),
@@ -218,7 +225,7 @@ fn programs_without_privilege_talk_and_listen() {
             text(&sent)
         );
         let all = "heard 200 by agent, 0 lost, 0 foreign, 0 too frequent";
-        assert!(text(&heard).contains(all), "{stream}: {}", text(&heard));
+        assert!(told.contains(all), "{stream}: {told}{}", text(&heard));
         capture.end();
         on_the_wire(&room, stream);
     }

@@ -1,4 +1,4 @@
-//! What a program cannot do with a stream's socket, and what is left of it when the program, the session or the agent ends.
+//! Limits of a stream's socket, and its end with the program, the session or the agent.
 
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
@@ -183,7 +183,7 @@ fn only_the_streams_own_frames_leave() {
     assert!(frames.contains("0020  6f 64 00"), "{frames}");
 }
 
-/// What arrives is policed: another key, more than the contract, datagrams to the socket itself.
+/// Arrivals are policed: another key, more than the contract, datagrams to the socket itself.
 #[test]
 fn floods_from_elsewhere_cost_the_listener_nothing() {
     require!(root, program "ip");

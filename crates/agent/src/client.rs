@@ -88,7 +88,7 @@ impl AgentClient {
     }
 
     /// Reserves a connection with [`Wish::Reserve`]. Returns it with its socket, which sends to the listener by `send`.
-    /// What is more than was admitted waits in the socket's queue, and is dropped when that is full.
+    /// More than was admitted waits in the socket's queue, and is dropped when that is full.
     ///
     /// # Errors
     /// [`ClientError::Refused`], or the agent is gone.

@@ -249,16 +249,7 @@ impl Sender {
         let launch = config.launch_queue(&interface)?;
         let socket = UdpSocket::sender(&interface, peer)?;
         socket.set_priority(config.priority, config.type_of_service)?;
-        let reader = config.reader(&socket)?;
-        Ok(Self {
-            socket: Socket::Udp(socket),
-            path: config.path,
-            interface,
-            frames: 0,
-            refused: 0,
-            reader,
-            launch,
-        })
+        Self::over_udp(config, interface, socket, launch)
     }
 
     /// Takes over a connected socket of the host's agent, which limits and directs what it sends. Priority and type of
@@ -274,6 +265,15 @@ impl Sender {
         }
         let interface = interface::by_name(&config.interface)?;
         let socket = UdpSocket::of(&interface, socket);
+        Self::over_udp(config, interface, socket, None)
+    }
+
+    fn over_udp(
+        config: &SenderConfig,
+        interface: Interface,
+        socket: UdpSocket,
+        launch: Option<LaunchQueue>,
+    ) -> Result<Self, LinkError> {
         let reader = config.reader(&socket)?;
         Ok(Self {
             socket: Socket::Udp(socket),
@@ -282,7 +282,7 @@ impl Sender {
             frames: 0,
             refused: 0,
             reader,
-            launch: None,
+            launch,
         })
     }
 

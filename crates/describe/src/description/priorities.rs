@@ -28,28 +28,30 @@ pub(super) fn list(
         return None;
     }
     for (place, item) in map.iter_mut().zip(items) {
-        let DeValue::Integer(number) = item.get_ref() else {
-            wrong_type(
-                findings,
-                &item.span(),
-                key,
-                "a list of whole numbers",
-                item.get_ref(),
-            );
-            return None;
-        };
-        let queue = u8::from_str_radix(number.as_str(), number.radix()).ok();
-        let Some(queue) = queue.filter(|queue| *queue < 8) else {
-            let message = format!(
-                "`{key}` has queue {}, but queues are 0 to 7",
-                number.as_str()
-            );
-            findings.at(&item.span(), message, None);
-            return None;
-        };
-        *place = queue;
+        let told = |number: &str| format!("`{key}` has queue {number}, but queues are 0 to 7");
+        *place = below_eight(key, item, told, findings)?;
     }
     Some(map)
+}
+
+/// Reads one number of a list, 0 to 7. `told` says what is wrong with another number.
+fn below_eight(
+    key: &str,
+    item: &Spanned<DeValue<'_>>,
+    told: impl FnOnce(&str) -> String,
+    findings: &mut Findings<'_>,
+) -> Option<u8> {
+    let (span, value) = (item.span(), item.get_ref());
+    let DeValue::Integer(number) = value else {
+        wrong_type(findings, &span, key, "a list of whole numbers", value);
+        return None;
+    };
+    let read = u8::from_str_radix(number.as_str(), number.radix()).ok();
+    let read = read.filter(|read| *read < 8);
+    if read.is_none() {
+        findings.at(&span, told(number.as_str()), None);
+    }
+    read
 }
 
 /// Reads a list of priorities. The result is in ascending order.
@@ -60,25 +62,11 @@ pub(super) fn set(
 ) -> Option<Vec<u8>> {
     let mut found: Vec<u8> = Vec::new();
     for item in items {
-        let DeValue::Integer(number) = item.get_ref() else {
-            wrong_type(
-                findings,
-                &item.span(),
-                key,
-                "a list of whole numbers",
-                item.get_ref(),
-            );
-            return None;
+        let told = |number: &str| {
+            let number = short(number);
+            format!("`{key}` has {number}, but priorities are 0 to 7")
         };
-        let priority = u8::from_str_radix(number.as_str(), number.radix()).ok();
-        let Some(priority) = priority.filter(|priority| *priority < 8) else {
-            let message = format!(
-                "`{key}` has {}, but priorities are 0 to 7",
-                short(number.as_str())
-            );
-            findings.at(&item.span(), message, None);
-            return None;
-        };
+        let priority = below_eight(key, item, told, findings)?;
         if found.contains(&priority) {
             let message = format!("`{key}` has priority {priority} twice");
             findings.at(&item.span(), message, None);

@@ -182,9 +182,16 @@ impl Simulator<'_> {
             return;
         }
         piece.carries_bits = carries;
-        let took = port_model.line.transmit(piece.wire_bits(), piece.fraction);
-        port.busy_until_ps = piece.starts_ps.saturating_add(took.0);
-        port.fraction = took.1;
+        self.send_piece(index, piece);
+    }
+
+    /// Has a port send a piece up to its end, in place of what was to end there.
+    fn send_piece(&mut self, index: u32, piece: Piece) {
+        let line = &self.model.ports[index as usize].line;
+        let port = &mut self.ports[index as usize];
+        let (took_ps, fraction) = line.transmit(piece.wire_bits(), piece.fraction);
+        port.busy_until_ps = piece.starts_ps.saturating_add(took_ps);
+        port.fraction = fraction;
         port.pieces.now = Some(piece);
         port.pieces.number = port.pieces.number.wrapping_add(1);
         let (end_ps, number) = (port.busy_until_ps, port.pieces.number);
@@ -244,18 +251,8 @@ impl Simulator<'_> {
             starts_ps: self.now_ps,
             fraction: if fresh { 0 } else { port.fraction },
         };
-        let (took_ps, fraction) = port_model.line.transmit(piece.wire_bits(), piece.fraction);
-        port.fraction = fraction;
-        port.busy_until_ps = self.now_ps.saturating_add(took_ps);
         port.sending_bits = frame.waiting.frame.bits;
-        port.pieces.now = Some(piece);
-        port.pieces.number = port.pieces.number.wrapping_add(1);
-        let (end_ps, number) = (port.busy_until_ps, port.pieces.number);
-        let event = Event::PieceEnds {
-            port: index,
-            number,
-        };
-        self.events.push(end_ps, 0, event);
+        self.send_piece(index, piece);
         if new {
             self.sends_again(frame.waiting.frame);
         }

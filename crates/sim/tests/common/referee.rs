@@ -2,8 +2,10 @@
 
 use rtwire_plan::{Analysis, Isolation, Network, Options, Plan, plan};
 use rtwire_sim::{
-    Lateness, Model, PatternChoice, Report, Scenario, SearchOptions, Simulator, search,
+    Lateness, Model, Outcome, PatternChoice, Report, Scenario, SearchOptions, Simulator, search,
 };
+
+use super::promises;
 
 const MS: u64 = 1_000_000_000;
 
@@ -160,4 +162,38 @@ pub(crate) fn check(
         played.used_permille = played.used_permille.max(used.max().unwrap_or(0));
     }
     Ok(played)
+}
+
+/// Checks that nothing is lost and each promise is kept where each switch has exactly the memory that the plan requires. Returns false for a
+/// network in which a port has no bound. `told` names the network.
+pub(crate) fn loses_nothing_as_planned(mut network: Network, seed: u64, told: &str) -> bool {
+    let generous = promises(&network).ports;
+    if generous.iter().any(|port| port.backlog_bytes.is_none()) {
+        return false;
+    }
+    for switch in &mut network.switches {
+        let needs = generous.iter().filter(|port| port.node == switch.name);
+        let needs = needs.filter_map(|port| port.backlog_bytes);
+        let bytes = if switch.buffer.shared {
+            needs.sum()
+        } else {
+            needs.max().unwrap_or(0)
+        };
+        switch.buffer.bytes = bytes.max(1);
+    }
+    let plan =
+        plan(&network, &Options::default()).unwrap_or_else(|refusal| panic!("{refusal}\n{told}"));
+    let model = Model::new(&network).unwrap();
+    let mut simulator = Simulator::new(&model);
+    for (choice, scenario) in scenarios(&network, &model, seed) {
+        simulator.run(&scenario);
+        let report = Report::new(&model, &simulator, &scenario, choice.word(), &plan);
+        assert_eq!(
+            (report.outcome, simulator.dropped()),
+            (Outcome::Kept, 0),
+            "{choice:?}: {:?}\n{told}",
+            report.ports
+        );
+    }
+    true
 }
