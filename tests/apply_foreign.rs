@@ -409,9 +409,7 @@ fn start_state(rng: &mut Rng) -> String {
 /// Random start states of `make test`; `make test-full` tries many more.
 const CASES: u64 = 30;
 /// Cases side by side: each waits for the kernel's own timers much of its time.
-fn side_by_side() -> u32 {
-    if in_the_lab() { 2 } else { 4 }
-}
+const SIDE_BY_SIDE: u32 = 4;
 
 /// Makes each foreign queue and each kind of link once, and applies a plan: returns how long that took. The kernel loads a module when it is
 /// first used, and tells others who ask for it meanwhile that it has none.
@@ -444,7 +442,7 @@ fn any_start_state_comes_back() {
     let applying = first_of_all();
     let next = AtomicU64::new(0);
     thread::scope(|scope| {
-        for _ in 0..side_by_side() {
+        for _ in 0..SIDE_BY_SIDE {
             scope.spawn(|| {
                 let _guard = EndsOthers(&next);
                 loop {
@@ -488,7 +486,7 @@ fn comes_back(seed: u64, applying: Duration) {
     let udp = rng.pick(2) == 0;
     let isolation = ["addresses", "namespace", "none"][rng.pick(3)];
     // Longer than applying takes alone: others run beside it.
-    let killed_after = applying * u32::try_from(rng.pick(1000)).unwrap() / 600;
+    let killed_after = applying * u32::try_from(rng.pick(1000)).unwrap() / 400;
     let killed = rng.pick(2) == 0;
     let context = format!(
         "seed {seed}: {state}\nframe {frame}, udp {udp}, {isolation}, killed {killed} {killed_after:?}"
