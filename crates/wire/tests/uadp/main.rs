@@ -7,3 +7,4 @@ mod damage;
 mod fixed;
 mod golden;
 mod laws;
+mod messages;
