@@ -55,7 +55,7 @@ fuzz: setup-test ## each fuzz target for 30 seconds
 	scripts/fuzz 30
 
 # Packages that are no part of the workspace: each has a lock file of its own.
-APART = fuzz tests/open62541 tools/get-security-keys
+APART = fuzz tests/open62541 tests/zerodds tools/get-security-keys
 
 lint: setup ## formatting, lock files, plain English, lints, documentation, packages, direction of dependencies, longest files
 	$(CARGO) fmt --all --check
