@@ -171,25 +171,25 @@ fn unsafe_code_lives_in_sys_only() {
     );
 }
 
-/// The peer of another make that tests talk to is C with unsafe bindings: no part of the product may reach it.
+/// What is of another make serves tests only: no part of the product may reach it.
 #[test]
-fn the_foreign_peer_is_no_part_of_the_workspace() {
+fn foreign_peers_are_no_part_of_the_workspace() {
     let lock = fs::read_to_string(root().join("Cargo.lock")).unwrap();
-    assert!(
-        !lock.contains("open62541"),
-        "open62541 serves tests/open62541 only"
-    );
-    let folder = root().join("tests/open62541");
-    let manifest: toml::Table = fs::read_to_string(folder.join("Cargo.toml"))
-        .unwrap()
-        .parse()
-        .unwrap();
-    assert!(
-        manifest.contains_key("workspace"),
-        "it has a workspace of its own"
-    );
-    assert_eq!(manifest["package"]["publish"].as_bool(), Some(false));
-    let main = fs::read_to_string(folder.join("src/main.rs")).unwrap();
+    for foreign in ["open62541", "zerodds"] {
+        assert!(
+            !lock.contains(foreign),
+            "{foreign} serves tests/{foreign} only"
+        );
+        let manifest = root().join("tests").join(foreign).join("Cargo.toml");
+        let manifest: toml::Table = fs::read_to_string(manifest).unwrap().parse().unwrap();
+        assert!(
+            manifest.contains_key("workspace"),
+            "tests/{foreign} has a workspace of its own"
+        );
+        assert_eq!(manifest["package"]["publish"].as_bool(), Some(false));
+    }
+    // C with unsafe bindings.
+    let main = fs::read_to_string(root().join("tests/open62541/src/main.rs")).unwrap();
     assert!(!main.contains("unsafe"), "its unsafe code is in peer.rs");
 }
 
