@@ -13,7 +13,7 @@ use crate::config::Publisher;
 use crate::uabinary::{Record, UabinaryFault, read_structure, write_structure};
 use rtwire_wire::uadp::{
     Announcement, AnnouncementContent, Body, Header, Information, MessageKind, NetworkMessage,
-    Probe, UadpError, WriterIds,
+    Probe, SecurityHeader, UadpError, WriterIds,
 };
 use rtwire_wire::{Node, Outbox};
 
@@ -181,7 +181,7 @@ impl Announcer {
             let (what, bytes) = (description.name(), entry.body.len());
             this.entries.push(entry);
             if this.write(this.entries.len() - 1).is_err() {
-                let bytes = bytes + 2 * description.writers().len() + 24;
+                let bytes = bytes + 2 * description.writers().len() + 30;
                 return Err(DiscoveryFault::TooLong { what, bytes });
             }
         }
@@ -258,11 +258,7 @@ impl Announcer {
             },
         };
         let message = NetworkMessage::new(
-            Header {
-                kind: MessageKind::Announcement,
-                publisher_id: Some(self.publisher.id()),
-                ..Header::default()
-            },
+            header(&self.publisher, MessageKind::Announcement),
             Body::Announcement(Announcement {
                 sequence: self.sequence,
                 content,
@@ -324,6 +320,17 @@ impl Description {
     }
 }
 
+/// Returns the header of a discovery message. It has a security header even where nothing is secured, so that its first
+/// bytes are known (7.2.4.6.3, 7.2.4.6.12.1). Messages without one are read, too.
+fn header(publisher: &Publisher, kind: MessageKind) -> Header<'_> {
+    Header {
+        kind,
+        publisher_id: Some(publisher.id()),
+        security: Some(SecurityHeader::default()),
+        ..Header::default()
+    }
+}
+
 /// Returns the body of a description: the structure, and a status code of good for each writer.
 fn entry(description: &Description) -> Result<Entry, DiscoveryFault> {
     let writers = description.writers().to_vec();
@@ -357,11 +364,7 @@ fn entry(description: &Description) -> Result<Entry, DiscoveryFault> {
 /// # Errors
 /// The identifier is too long.
 pub fn probe(publisher: &Publisher, information: Information<'_>) -> Result<Vec<u8>, UadpError> {
-    let header = Header {
-        kind: MessageKind::Probe,
-        publisher_id: Some(publisher.id()),
-        ..Header::default()
-    };
+    let header = header(publisher, MessageKind::Probe);
     let message = NetworkMessage::new(header, Body::Probe(Probe::Information(information)));
     let mut out = vec![0; MOST_BYTES];
     let bytes = message.emit(&mut out)?;

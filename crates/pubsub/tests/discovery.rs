@@ -73,12 +73,14 @@ fn ask(announcer: &mut Announcer, now_ns: u64, information: Information<'_>) {
 
 #[test]
 fn the_bytes_of_probe_and_announcement_are_the_standard_s() {
-    // OPC 10000-14, 7.2.4.6: flags, ProbeType 1, InformationType 2, the writers.
+    // OPC 10000-14, 7.2.4.6: flags, security header (flags, token, no nonce), ProbeType 1, InformationType 2, the writers.
     let bytes = probe(&OURS, Information::MetaData(WriterIds::of(&[7]))).unwrap();
-    assert_eq!(
-        bytes,
-        [0x91, 0x81, 0x04, 0xba, 0x08, 1, 2, 1, 0, 0, 0, 7, 0]
-    );
+    let wanted = [
+        &[0x91, 0x91, 0x04, 0xba, 0x08][..],
+        &[0; 6],
+        &[1, 2, 1, 0, 0, 0, 7, 0],
+    ];
+    assert_eq!(bytes, wanted.concat());
     let mut announcer = announcer();
     ask(
         &mut announcer,
@@ -86,7 +88,9 @@ fn the_bytes_of_probe_and_announcement_are_the_standard_s() {
         Information::MetaData(WriterIds::of(&[7])),
     );
     let sent = until(&mut announcer, 500 * MS);
-    let mut wanted = vec![0x91, 0x81, 0x08, 0xba, 0x08, 2, 0, 0, 7, 0];
+    let mut wanted = vec![0x91, 0x91, 0x08, 0xba, 0x08];
+    wanted.extend([0; 6]);
+    wanted.extend([2, 0, 0, 7, 0]);
     // Namespaces, three lists of data types: null. Name, no description, one field.
     wanted.extend([0xff; 16]);
     wanted.extend([1, 0, 0, 0, b'a', 0, 1, 0, 0, 0]);
@@ -99,6 +103,25 @@ fn the_bytes_of_probe_and_announcement_are_the_standard_s() {
     wanted.extend([0; 16]);
     wanted.extend([3, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(sent, [wanted]);
+}
+
+/// Publishers and subscribers that leave the security header out are understood.
+#[test]
+fn discovery_without_a_security_header_is_read() {
+    let without = |bytes: &[u8]| {
+        let mut bytes = bytes.to_vec();
+        bytes[1] &= !0x10;
+        bytes.drain(5..11);
+        bytes
+    };
+    let mut announcer = announcer();
+    let all = Information::MetaData(WriterIds::of(&[7]));
+    let bytes = without(&probe(&OURS, all).unwrap());
+    announcer.frame(0, &bytes, &mut Sent::default());
+    let sent = until(&mut announcer, 500 * MS).remove(0);
+    let learned = learn(&OURS, &sent).unwrap();
+    assert!(matches!(learned, Some(Learned::MetaData { writer: 7, .. })));
+    assert_eq!(learn(&OURS, &without(&sent)).unwrap(), learned);
 }
 
 #[test]
