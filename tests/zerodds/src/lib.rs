@@ -14,7 +14,8 @@
 //!
 //! # Limits
 //! What the other codec's types cannot hold has no line, or one line for several forms: null is read as empty, a NodeId is read as
-//! what it names, an empty array has no type, and spare flags are not kept. Neither chunks nor discovery are compared.
+//! what it names, an empty array has no type, and spare flags are not kept. Of discovery only announcements of metadata are compared, of chunks
+//! nothing: the other codec has no chunks, and its probes lack the ProbeType (Part 14, 7.2.4.6.12.3).
 
 use std::fmt::Write as _;
 
@@ -39,7 +40,8 @@ impl Reading {
         Some((line(&self.0, at), line(&other.0, at)))
     }
 
-    fn line(&mut self, name: &str, value: impl std::fmt::Display) {
+    /// Adds a line.
+    pub fn line(&mut self, name: &str, value: impl std::fmt::Display) {
         self.0.push(format!("{name}: {value}"));
     }
 

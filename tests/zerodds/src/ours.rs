@@ -167,7 +167,9 @@ pub fn raw(value: &RawValue<'_>) -> String {
     }
 }
 
-fn scalar(value: &Value<'_>) -> String {
+/// Returns a value without its type as a line shows it.
+#[must_use]
+pub fn scalar(value: &Value<'_>) -> String {
     match *value {
         Value::Boolean(value) => value.to_string(),
         Value::SByte(value) => value.to_string(),

@@ -128,7 +128,9 @@ pub fn variant(value: &Variant) -> String {
     format!("{kind} {:?} {values}", value.array_dimensions)
 }
 
-fn scalar(value: &VariantValue) -> String {
+/// Returns a value without its type as a line shows it.
+#[must_use]
+pub fn scalar(value: &VariantValue) -> String {
     match value {
         VariantValue::Boolean(value) => value.to_string(),
         VariantValue::SByte(value) => value.to_string(),

@@ -10,6 +10,7 @@ mod capture;
 mod messages;
 
 mod damage;
+mod discovery;
 mod random;
 mod raw_data;
 mod recorded;

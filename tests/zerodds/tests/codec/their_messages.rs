@@ -16,7 +16,7 @@ use zerodds_opcua_pubsub::uadp::{
     DataSetData, DataSetMessage, DataSetMessageKind, GroupHeader, NetworkMessage, PublisherId,
 };
 
-fn text() -> impl Strategy<Value = String> + Clone {
+pub(crate) fn text() -> impl Strategy<Value = String> + Clone {
     "[a-zäß€ ]{0,6}"
 }
 
@@ -24,11 +24,11 @@ fn octets() -> impl Strategy<Value = Vec<u8>> + Clone {
     vec(any::<u8>(), 0..8)
 }
 
-fn guid() -> impl Strategy<Value = Guid> + Clone {
+pub(crate) fn guid() -> impl Strategy<Value = Guid> + Clone {
     any::<[u8; 16]>().prop_map(Guid::from_bytes)
 }
 
-fn node() -> BoxedStrategy<NodeId> {
+pub(crate) fn node() -> BoxedStrategy<NodeId> {
     let identifier = prop_oneof![
         // Each of the three forms of a number.
         any::<u8>().prop_map(|id| NodeIdentifier::Numeric(id.into())),
@@ -98,7 +98,7 @@ fn kinds() -> Vec<BoxedStrategy<VariantValue>> {
 
 /// Null, one value, an array or a matrix. No empty array: its length is 0 (Part 6, 5.2.5), and the other codec writes a
 /// null Variant instead.
-fn variant() -> BoxedStrategy<Variant> {
+pub(crate) fn variant() -> BoxedStrategy<Variant> {
     let many = |value: BoxedStrategy<VariantValue>| {
         (vec(value, 6), 0..6_usize).prop_map(|(mut value, shape)| {
             let array_dimensions = match shape {
@@ -186,7 +186,7 @@ fn data_set() -> BoxedStrategy<DataSetMessage> {
         .boxed()
 }
 
-fn publisher() -> BoxedStrategy<PublisherId> {
+pub(crate) fn publisher() -> BoxedStrategy<PublisherId> {
     prop_oneof![
         any::<u8>().prop_map(PublisherId::Byte),
         any::<u16>().prop_map(PublisherId::UInt16),
