@@ -8,3 +8,4 @@ mod fixed;
 mod golden;
 mod laws;
 mod messages;
+mod values;
