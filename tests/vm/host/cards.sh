@@ -199,7 +199,7 @@ cards() {
 			ip link set cards up
 			exec "$@"' cards "${CARDS_QEMU[@]}" -machine q35,hpet=off -m 1G -nodefaults -display none -no-reboot \
 			-kernel "$CACHE/$version/vmlinux" -initrd "$WORK/image-$version.cpio" \
-			-append "console=ttyS0 quiet loglevel=1 panic=-1 tsc=reliable lab.mode=functional lab.only=$only lab.seed=${RTWIRE_VM_SEED:-1}" \
+			-append "console=ttyS0 quiet loglevel=1 panic=-1 tsc=reliable $FASTER lab.mode=functional lab.only=$only lab.seed=${RTWIRE_VM_SEED:-1}" \
 			-accel tcg,thread=multi -cpu max -smp 2 -serial stdio "${CARDS_NICS[@]}" \
 			2> >(grep -v 'is not connected to host network' >&2) </dev/null |
 			sed -u 's/\r//g' | judge || code=$?

@@ -6,6 +6,11 @@ CARDS=(-netdev hubport,id=p0,hubid=0 -device e1000e,netdev=p0,mac=52:54:00:00:00
 VIRTIO=(-netdev hubport,id=p2,hubid=1 -device virtio-net-pci,netdev=p2,mac=52:54:00:00:00:03
 	-netdev hubport,id=p3,hubid=1 -device virtio-net-pci,netdev=p3,mac=52:54:00:00:00:04)
 
+# Of the kernel's command line. `norandmaps`: QEMU 7.2 translates a program anew wherever its addresses are others. With the same ones each
+# time, programs start two to three times as fast. `mitigations=off`: what hides one program's secrets from another costs a tenth of the time,
+# and no test is about it.
+FASTER="norandmaps mitigations=off"
+
 # guest VERSION COMMAND-LINE QEMU-ARGUMENTS…: runs one to its end, its console on standard output.
 guest() {
 	local version=$1 line=$2
@@ -24,14 +29,12 @@ guest() {
 # With RTWIRE_VM_THREAD=single the cores take turns in one thread of the emulator. With a thread for each, a core now and then runs an
 # instruction that the kernel on the other core has just replaced (`Oops: int3`: docs/kernel-lab.md). A kernel that comes up replaces
 # many, so one that dies before the first test is started again.
-# `norandmaps`: QEMU 7.2 translates a program anew wherever its addresses are others. With the same ones each time, programs start two to
-# three times as fast. `mitigations=off`: what hides one program's secrets from another costs a tenth of the time, and no test is about it.
 functional() {
 	local start code
 	echo "Linux $1, two cores$([ "${RTWIRE_VM_THREAD:-multi}" = multi ] || echo ", in turns")"
 	for start in first second last; do
 		code=0
-		guest "$1" "norandmaps mitigations=off lab.mode=functional lab.only=$2 lab.seed=${RTWIRE_VM_SEED:-$(date +%s)} \
+		guest "$1" "$FASTER lab.mode=functional lab.only=$2 lab.seed=${RTWIRE_VM_SEED:-$(date +%s)} \
 lab.moments=${RTWIRE_VM_MOMENTS:-100} lab.plans=${RTWIRE_VM_PLANS:-6} lab.foreign=${RTWIRE_VM_FOREIGN:-30} lab.loads=${RTWIRE_VM_LOADS:-200} lab.frames=${RTWIRE_VM_FRAMES:-1000000}" -accel tcg,thread=${RTWIRE_VM_THREAD:-multi} -cpu max -smp 2 -serial stdio "${VIRTIO[@]}" </dev/null |
 			sed -u 's/\r//g' | judge || code=$?
 		[ $code = 2 ] && [ $start != last ] || return $code
