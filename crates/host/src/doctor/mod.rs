@@ -66,7 +66,7 @@ pub struct Examination {
 /// A check: facts in, findings out.
 type Check = fn(&Facts) -> Vec<Finding>;
 
-const CHECKS: [Check; 63] = [
+const CHECKS: [Check; 64] = [
     kernel::preemption,
     kernel::throttling,
     kernel::threaded_interrupts,
@@ -76,6 +76,7 @@ const CHECKS: [Check; 63] = [
     noise::tracing,
     noise::serial_console,
     noise::watchdog,
+    noise::huge_pages,
     cpu::isolated,
     cpu::tickless,
     cpu::idle_states,

@@ -1,4 +1,4 @@
-//! The kernel's own work beside the network: tracing, messages on a serial line, watchdogs.
+//! The kernel's own work beside the network: tracing, messages on a serial line, watchdogs, huge pages.
 
 use super::cpu::isolated_list;
 use super::{Area, Facts, Finding, Level};
@@ -99,5 +99,32 @@ pub(super) fn watchdog(facts: &Facts) -> Vec<Finding> {
         .by_hand(
             "sysctl -w kernel.watchdog=0; or keep them off isolated processors: sysctl -w kernel.watchdog_cpumask=LIST",
         ),
+    ]
+}
+
+/// Debian's default is `always`; kernels with PREEMPT_RT have no huge pages of this kind. In the kernel lab `khugepaged`, which has no
+/// priority, kept a processor for 5.8 ms, and the threads of a POWERLINK node waited (docs/uman.md).
+pub(super) fn huge_pages(facts: &Facts) -> Vec<Finding> {
+    let enabled = "/sys/kernel/mm/transparent_hugepage/enabled";
+    // The one in force stands in brackets.
+    if !facts
+        .files
+        .read(enabled)
+        .is_some_and(|modes| modes.contains("[always]"))
+    {
+        return Vec::new();
+    }
+    vec![
+        Finding::good(
+            AREA,
+            "kernel.huge_pages",
+            "every program gets huge pages, now or later (`always`)",
+            "`khugepaged` moves 2 MiB at a time, for milliseconds: the program whose they are waits, and on many kernels all else on \
+             that processor, whatever its priority",
+        )
+        .at(Level::Weak)
+        .by_hand(format!(
+            "echo madvise > {enabled}; for ever: `transparent_hugepage=madvise` on the kernel's command line"
+        )),
     ]
 }

@@ -36,6 +36,10 @@ impl Machine {
             ("proc/sys/kernel/watchdog", "1"),
             ("proc/sys/kernel/soft_watchdog", "1"),
             ("proc/sys/kernel/watchdog_cpumask", "0-2"),
+            (
+                "sys/kernel/mm/transparent_hugepage/enabled",
+                "always [madvise] never",
+            ),
             ("proc/thread-self/cgroup", "0::/a\n"),
             ("sys/fs/cgroup/a/cpu.max", "max 100000"),
             ("sys/fs/cgroup/a/cpuset.cpus.effective", "0-3"),
@@ -106,7 +110,7 @@ fn nothing_is_found_on_a_machine_without_faults() {
 #[test]
 fn each_planted_fault_is_found_and_only_it() {
     let cpu = "sys/devices/system/cpu";
-    let planted: [(&str, &[(&str, &str)]); 21] = [
+    let planted: [(&str, &[(&str, &str)]); 22] = [
         (
             "kernel.preemption",
             &[
@@ -199,6 +203,13 @@ fn each_planted_fault_is_found_and_only_it() {
                 ("proc/sys/kernel/soft_watchdog", "1"),
                 ("proc/sys/kernel/watchdog_cpumask", "0-3"),
             ],
+        ),
+        (
+            "kernel.huge_pages",
+            &[(
+                "sys/kernel/mm/transparent_hugepage/enabled",
+                "[always] madvise never",
+            )],
         ),
         (
             "processors.quota",
