@@ -171,7 +171,7 @@ fn unsafe_code_lives_in_sys_only() {
     );
 }
 
-/// What is of another make serves tests only: no part of the product may reach it.
+/// Software of other makes serves tests only: no part of the product may reach it.
 #[test]
 fn foreign_peers_are_no_part_of_the_workspace() {
     let lock = fs::read_to_string(root().join("Cargo.lock")).unwrap();

@@ -3,23 +3,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-use std::path::PathBuf;
-use std::process::Command;
+mod pubsub_common;
 
 #[test]
 fn another_codec_reads_and_writes_the_same_messages() {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let output = Command::new(env!("CARGO"))
-        .args(["test", "--locked", "--manifest-path"])
-        .arg(root.join("tests/zerodds/Cargo.toml"))
-        .arg("--target-dir")
-        .arg(root.join("target/zerodds"))
-        .env_remove("RUSTFLAGS")
-        .output()
-        .unwrap();
-    let told = String::from_utf8_lossy(&output.stdout);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}\n{errors}");
+    let (told, _) = pubsub_common::cargo_apart("test", "tests/zerodds", "zerodds");
     // It compared, and did not only build.
     let compared = "both_read_the_same_in_each_recorded_message ... ok";
     assert!(told.contains(compared), "{told}");

@@ -17,20 +17,31 @@ use std::sync::{OnceLock, mpsc};
 
 pub const BINARY: &str = env!("CARGO_BIN_EXE_rtwire");
 
-/// Builds a package that is no part of the workspace, and returns its program. `place` is its folder below `target`.
-fn built(folder: &str, place: &str, program: &str) -> PathBuf {
+/// Runs cargo's `verb` on a package that is no part of the workspace: it must succeed. `place` is its folder below `target`. Returns what
+/// was told, and that folder.
+pub fn cargo_apart(verb: &str, folder: &str, place: &str) -> (String, PathBuf) {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
     let target = root.join("target").join(place);
     let output = Command::new(env!("CARGO"))
-        .args(["build", "--locked", "--manifest-path"])
+        .args([verb, "--locked", "--manifest-path"])
         .arg(root.join(folder).join("Cargo.toml"))
         .arg("--target-dir")
         .arg(&target)
         .env_remove("RUSTFLAGS")
         .output()
         .unwrap();
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{folder} does not build: {errors}");
+    assert!(
+        output.status.success(),
+        "cargo {verb} in {folder}: {told}\n{errors}"
+    );
+    (told, target)
+}
+
+/// Builds a package that is no part of the workspace, and returns its program.
+fn built(folder: &str, place: &str, program: &str) -> PathBuf {
+    let (_, target) = cargo_apart("build", folder, place);
     target.join("debug").join(program)
 }
 

@@ -33,8 +33,11 @@ bridged() {
 # tuned: as on a tuned host. Else what a real-time kernel leaves to ksoftirqd, such as a frame's way through the bridge, waits behind the load; and
 # khugepaged keeps the processor for milliseconds (real-time kernels have none).
 tuned() {
-	realtime_kernel || echo never >/sys/kernel/mm/transparent_hugepage/enabled
-	! realtime_kernel || for process in /proc/[0-9]*; do
+	if ! realtime_kernel; then
+		echo never >/sys/kernel/mm/transparent_hugepage/enabled
+		return
+	fi
+	for process in /proc/[0-9]*; do
 		case $(cat "$process/comm" 2>/dev/null) in ksoftirqd/*) chrt -f -p 49 "${process#/proc/}" ;; esac
 	done
 }

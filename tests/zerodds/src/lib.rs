@@ -1,4 +1,4 @@
-//! What do two codecs read in the same message? Each field as a line of text, so that a difference shows its place.
+//! Compares what two codecs read in the same message: each field is a line of text, so that a difference shows its place.
 //!
 //! `zerodds-opcua-pubsub` is a codec of OPC UA PubSub in Rust. Nobody who wrote `rtwire_wire::uadp` had a part in it, so an
 //! error in both would have to be made twice. The tests compare both with recorded, random, secured and damaged messages.
@@ -13,8 +13,8 @@
 //! write as the standard says; outside of them every message has to be read alike.
 //!
 //! # Limits
-//! What the other codec's types cannot hold has no line, or one line for several forms: null is read as empty, a NodeId is read as
-//! what it names, an empty array has no type, and spare flags are not kept. Of discovery only announcements of metadata are compared, of chunks
+//! The other codec's types hold less than the standard has. So null is read as empty, a NodeId is read as what it names, an empty array has
+//! no type, and spare flags have no line. Of discovery only announcements of metadata are compared, of chunks
 //! nothing: the other codec has no chunks, and its probes lack the ProbeType (Part 14, 7.2.4.6.12.3).
 
 use std::fmt::Write as _;
@@ -23,7 +23,7 @@ pub mod forms;
 pub mod ours;
 pub mod theirs;
 
-/// What a codec read: one line for each field, in the order of the message.
+/// The fields of a message as a codec read them: one line each, in the order of the message.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Reading(Vec<String>);
 
