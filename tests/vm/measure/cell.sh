@@ -62,10 +62,11 @@ watchdog = 100"
 	fail "never operational: $(tail -n 1 /tmp/mn.json) $(cat /tmp/mn.log /tmp/cn.log)"
 }
 
-# yields END: its station is not measured, and yields to the other one. In the field each has a processor of its own; here a controlled node that has
-# lost its cycle works for 0.7 ms, and a sender of the same priority would wait.
-yields() {
-	for process in $(ip netns pids "vm-$1"); do
+# controlled_node_yields: where SoC are measured. In the field each station has a processor of its own; here a controlled node that has lost its cycle
+# works for 0.7 ms, and a sender of the same priority would wait. No such thing for responses: frames pass the bridge in the sending thread, so a managing
+# node that yields would take the controlled node's turn into each of them.
+controlled_node_yields() {
+	for process in $(ip netns pids vm-b); do
 		for thread in /proc/"$process"/task/*; do
 			# The policy: 1 is SCHED_FIFO.
 			[ "$(sed 's/.*) //' "$thread/stat" | cut -d' ' -f39)" != 1 ] || chrt -f -p 45 "${thread##*/}"
@@ -109,14 +110,13 @@ below() {
 
 soc() { # WAY MN CYCLE LOAD
 	stations "$2" user "$3"
-	yields b
+	controlled_node_yields
 	seen "$3" "$4"
 	told "soc/$1/${3% ms}/$4" interval_ns
 }
 
 response() { # WAY CN CYCLE LOAD
 	stations user "$2" "$3"
-	yields a
 	seen "$3" "$4"
 	told "response/$1/${3% ms}/$4" latency_ns
 }
