@@ -259,22 +259,20 @@ impl<'a> Writer<'a> {
         self.put(octets.unwrap_or_default())
     }
 
-    /// Writes an octet and what belongs to it.
+    /// Writes an octet and what belongs to it. False, with nothing written, if there is no room for both.
     #[inline]
-    pub(super) fn tagged<const N: usize>(
-        &mut self,
-        tag: u8,
-        value: [u8; N],
-    ) -> Result<(), UadpError> {
-        let needed = self.at.saturating_add(1 + N);
-        let fit = self.out.len();
-        let Some([first, rest @ ..]) = self.out.get_mut(self.at..needed) else {
-            return Err(too_long(needed, fit));
+    pub(super) fn tagged<const N: usize>(&mut self, tag: u8, value: [u8; N]) -> bool {
+        let room = self.out.get_mut(self.at..).unwrap_or_default();
+        let Some((first, rest)) = room.split_first_mut() else {
+            return false;
         };
+        let Some(place) = rest.first_chunk_mut() else {
+            return false;
+        };
+        *place = value;
         *first = tag;
-        rest.copy_from_slice(&value);
-        self.at = needed;
-        Ok(())
+        self.at += 1 + N;
+        true
     }
 
     /// Writes two octets at `at`, which was written before.

@@ -260,7 +260,7 @@ impl<'a> DataSets<'a> {
         if sized {
             writer.zeros(self.len() * 2)?;
         }
-        for (at, message) in self.iter().enumerate() {
+        let mut write_one = |at: usize, message: &DataSetMessage<'_>| {
             let open = matches!(message.content, Content::RawData(_) | Content::Heartbeat(_));
             if !sized && open && at + 1 < self.len() {
                 return Err(UadpError::Inconsistent {
@@ -284,8 +284,20 @@ impl<'a> DataSets<'a> {
                 };
                 writer.patch_u16(sizes_at + at * 2, size);
             }
+            Ok(())
+        };
+        // Messages that are there are not copied: each is large.
+        match &self.0 {
+            Store::Given(messages) => {
+                let mut numbered = messages.iter().enumerate();
+                numbered.try_for_each(|(at, message)| write_one(at, message))
+            }
+            Store::One(message) => write_one(0, message),
+            Store::Encoded { .. } => {
+                let mut numbered = self.iter().enumerate();
+                numbered.try_for_each(|(at, message)| write_one(at, &message))
+            }
         }
-        Ok(())
     }
 }
 

@@ -395,25 +395,40 @@ impl<'a> Variant<'a> {
 
     #[inline]
     pub(super) fn write(&self, writer: &mut Writer<'_>) -> Result<(), UadpError> {
+        if self.write_common(writer) {
+            return Ok(());
+        }
+        self.write_any(writer)
+    }
+
+    /// Writes a single value of a common type in one step. False, with nothing written, for all others and without room.
+    #[inline]
+    fn write_common(&self, writer: &mut Writer<'_>) -> bool {
+        match self {
+            Self::Scalar(Value::Int32(value)) => {
+                writer.tagged(BuiltIn::Int32.id(), value.to_le_bytes())
+            }
+            Self::Scalar(Value::UInt32(value)) => {
+                writer.tagged(BuiltIn::UInt32.id(), value.to_le_bytes())
+            }
+            Self::Scalar(Value::Float(value)) => {
+                writer.tagged(BuiltIn::Float.id(), value.to_le_bytes())
+            }
+            Self::Scalar(Value::Double(value)) => {
+                writer.tagged(BuiltIn::Double.id(), value.to_le_bytes())
+            }
+            _ => false,
+        }
+    }
+
+    #[inline(never)]
+    fn write_any(&self, writer: &mut Writer<'_>) -> Result<(), UadpError> {
         let array = match self {
             Self::Null => return writer.u8(0),
             Self::Scalar(Value::Variant(_)) => {
                 return Err(UadpError::Inconsistent {
                     what: "a Variant cannot hold a Variant directly; an array of one can",
                 });
-            }
-            // The common types in one step.
-            Self::Scalar(Value::Int32(value)) => {
-                return writer.tagged(BuiltIn::Int32.id(), value.to_le_bytes());
-            }
-            Self::Scalar(Value::UInt32(value)) => {
-                return writer.tagged(BuiltIn::UInt32.id(), value.to_le_bytes());
-            }
-            Self::Scalar(Value::Float(value)) => {
-                return writer.tagged(BuiltIn::Float.id(), value.to_le_bytes());
-            }
-            Self::Scalar(Value::Double(value)) => {
-                return writer.tagged(BuiltIn::Double.id(), value.to_le_bytes());
             }
             Self::Scalar(value) => {
                 writer.u8(value.built_in().id())?;
