@@ -56,6 +56,10 @@ impl Question {
     /// The reason, for whoever asks.
     pub fn parse(line: &str) -> Result<Self, String> {
         let not_understood = |error: serde_json::Error| format!("not understood: {error}");
+        // A list of the values would be read as well, by their order.
+        if !line.trim_start().starts_with('{') {
+            return Err("not understood: a question is one JSON object".to_owned());
+        }
         Ok(match serde_json::from_str(line).map_err(not_understood)? {
             Line::Status => Self::Status,
             Line::Nmt { node, command } => Self::Nmt {
@@ -125,6 +129,7 @@ mod tests {
         assert!(sdo(0x1_6000, 1).is_err());
         assert!(sdo(0x6000, 0x101).is_err());
         assert!(Question::parse(r#"{"ask": "nmt", "node": 1}"#).is_err());
+        assert!(Question::parse(r#"["nmt", 1, 33]"#).is_err());
     }
 
     #[test]
