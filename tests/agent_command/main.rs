@@ -7,6 +7,7 @@
 mod capture_common;
 mod faults;
 mod room;
+mod rtdip;
 mod streams;
 mod streams_faults;
 mod watched;

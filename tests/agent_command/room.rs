@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use rtwire_agent::{AgentClient, Wish};
+use rtwire_agent::{AgentClient, ReserveWish};
 use rtwire_testkit::{Side, Star};
 
 use crate::capture_common::Capture;
@@ -243,15 +243,13 @@ pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 /// A reservation to the office: 8 Mbit/s, frames of 1000 bytes, a burst of two of them.
-pub(crate) fn wish() -> Wish {
-    Wish::Reserve {
+pub(crate) fn wish() -> ReserveWish {
+    ReserveWish {
         to: "office".to_owned(),
         priority: 5,
         frame_bytes: 1_000,
         rate_bytes_per_ms: 1_000,
         burst_bytes: 2_048,
-        deadline_ns: None,
-        port: 0,
-        source_port: 0,
+        ..ReserveWish::default()
     }
 }

@@ -11,7 +11,8 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
 use crate::ClientError;
 use crate::message::{
-    Channel, End, HostFacts, Opened, Question, Reply, StreamCounts, StreamWish, VERSION, Wish,
+    Channel, End, HostFacts, Opened, Question, Reply, ReserveWish, StreamCounts, StreamWish,
+    VERSION, Wish,
 };
 use crate::pass;
 
@@ -87,14 +88,15 @@ impl AgentClient {
         }
     }
 
-    /// Reserves a connection with [`Wish::Reserve`]. Returns it with its socket, which sends to the listener by `send`.
-    /// More than was admitted waits in the socket's queue, and is dropped when that is full.
+    /// Reserves a connection. Returns it with its socket, which sends to the listener by `send`. More than was admitted waits in the
+    /// socket's queue, and is dropped when that is full. What is sent with [`Carrier::Rtdip`](crate::Carrier::Rtdip) begins with the header of
+    /// RTDiP, with the port and the key of the [`Channel`].
     ///
     /// # Errors
     /// [`ClientError::Refused`], or the agent is gone.
-    pub fn reserve(&mut self, wish: Wish) -> Result<(Channel, UdpSocket), ClientError> {
-        match self.ask(wish, None)? {
-            (Reply::Granted(channel), Some(socket)) => Ok((channel, UdpSocket::from(socket))),
+    pub fn reserve(&mut self, wish: ReserveWish) -> Result<(Channel, UdpSocket), ClientError> {
+        match self.ask(Wish::Reserve(wish), None)? {
+            (Reply::Granted(channel), Some(socket)) => Ok((*channel, UdpSocket::from(socket))),
             (other, _) => Err(unexpected(&other)),
         }
     }
@@ -106,7 +108,7 @@ impl AgentClient {
     /// [`ClientError::Refused`], or the agent is gone.
     pub fn listen(&mut self, connection: u64) -> Result<(Channel, UdpSocket), ClientError> {
         match self.ask(Wish::Listen { connection }, None)? {
-            (Reply::Listening(channel), Some(socket)) => Ok((channel, UdpSocket::from(socket))),
+            (Reply::Listening(channel), Some(socket)) => Ok((*channel, UdpSocket::from(socket))),
             (other, _) => Err(unexpected(&other)),
         }
     }

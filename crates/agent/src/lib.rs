@@ -10,12 +10,12 @@
 //!
 //! ```no_run
 //! use std::path::Path;
-//! use rtwire_agent::{AgentClient, DEFAULT_SOCKET, Wish};
+//! use rtwire_agent::{AgentClient, DEFAULT_SOCKET, ReserveWish};
 //!
 //! let mut agent = AgentClient::connect(Path::new(DEFAULT_SOCKET))?;
-//! let (channel, socket) = agent.reserve(Wish::Reserve {
+//! let (channel, socket) = agent.reserve(ReserveWish {
 //!     to: "office".to_owned(), priority: 5, frame_bytes: 500,
-//!     rate_bytes_per_ms: 1000, burst_bytes: 2000, deadline_ns: None, port: 0, source_port: 0,
+//!     rate_bytes_per_ms: 1000, burst_bytes: 2000, ..ReserveWish::default()
 //! })?;
 //! println!("connection {}: at most {} ns", channel.connection, channel.promise_ns);
 //! let _ = socket.send(b"a value");
@@ -32,6 +32,6 @@ pub mod pass;
 pub use client::{AgentClient, DEFAULT_SOCKET, EndWatch, socket_of};
 pub use error::ClientError;
 pub use message::{
-    Channel, End, HostFacts, LARGEST_MESSAGE, Opened, Question, Reply, StreamCounts, StreamWish,
-    VERSION, Wish, question, refused,
+    Carrier, Channel, End, HostFacts, LARGEST_MESSAGE, Opened, Question, Reply, ReserveWish,
+    StreamCounts, StreamWish, VERSION, Wish, question, refused,
 };

@@ -25,27 +25,7 @@ pub struct Question {
 #[serde(tag = "ask", rename_all = "snake_case")]
 pub enum Wish {
     /// A connection, and its sending socket.
-    Reserve {
-        /// The host that receives.
-        to: String,
-        /// Priority code point, 0 to 7, 7 most urgent.
-        priority: u8,
-        /// The largest frame: header and payload without FCS, bytes.
-        frame_bytes: u16,
-        /// The rate of whole frames on the wire, bytes per millisecond.
-        rate_bytes_per_ms: u32,
-        /// The burst of whole frames on the wire, bytes.
-        burst_bytes: u32,
-        /// The latest useful delay, ns.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        deadline_ns: Option<u64>,
-        /// The destination port; 0 for any that is free.
-        #[serde(default)]
-        port: u16,
-        /// The source port; 0 for any that is free.
-        #[serde(default)]
-        source_port: u16,
-    },
+    Reserve(ReserveWish),
     /// The receiving socket of a connection to this host.
     Listen {
         /// The connection.
@@ -81,6 +61,58 @@ pub enum Wish {
         /// The stream.
         stream: String,
     },
+}
+
+/// A connection as a program wants it. [`Default`] has what may be left open.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReserveWish {
+    /// The host that receives.
+    pub to: String,
+    /// Priority code point, 0 to 7, 7 most urgent.
+    pub priority: u8,
+    /// The largest frame: header, tag and payload without FCS, bytes.
+    pub frame_bytes: u16,
+    /// The rate of whole frames on the wire, bytes per millisecond.
+    pub rate_bytes_per_ms: u32,
+    /// The burst of whole frames on the wire, bytes.
+    pub burst_bytes: u32,
+    /// The latest useful delay, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_ns: Option<u64>,
+    /// The destination port; 0 for any that is free.
+    #[serde(default)]
+    pub port: u16,
+    /// The source port; 0 for any that is free.
+    #[serde(default)]
+    pub source_port: u16,
+    /// The protocol that carries it.
+    #[serde(default, skip_serializing_if = "Carrier::is_udp")]
+    pub carrier: Carrier,
+    /// The VLAN id of its frames, 1 to 4094, with [`Carrier::Rtdip`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vlan: Option<u16>,
+}
+
+/// The protocol that carries a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Carrier {
+    /// UDP and IPv4.
+    #[default]
+    Udp,
+    /// RTDiP directly on Ethernet. A datagram of the program's socket is a frame without its Ethernet header: it begins with
+    /// the header of RTDiP and has at least 46 bytes.
+    Rtdip,
+}
+
+impl Carrier {
+    #[allow(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde passes a reference"
+    )]
+    fn is_udp(&self) -> bool {
+        *self == Carrier::Udp
+    }
 }
 
 /// One end of a stream.
@@ -147,6 +179,12 @@ pub struct Channel {
     pub number: u32,
     /// The key of the connection.
     pub key: u32,
+    /// The protocol that carries it.
+    #[serde(default, skip_serializing_if = "Carrier::is_udp")]
+    pub carrier: Carrier,
+    /// The VLAN id of its frames.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vlan: Option<u16>,
 }
 
 /// The host and the interface of an agent.
@@ -189,9 +227,9 @@ pub struct StreamCounts {
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub enum Reply {
     /// The connection is reserved; its sending socket comes with this message.
-    Granted(Channel),
+    Granted(Box<Channel>),
     /// The receiving socket comes with this message.
-    Listening(Channel),
+    Listening(Box<Channel>),
     /// It is released.
     Released {
         /// The connection.

@@ -1,51 +1,46 @@
 //! The desk at which programs get their channels: the manager's answer, a socket, a class, and the gate's entry.
 //!
 //! ```text
-//! reserve:  bind socket -> manager -> class -> gate -> socket to the program
+//! reserve:  bind socket -> manager -> class -> gate -> socket to the program      (RTDiP: the socket comes behind the manager)
 //! free:     gate -> class -> manager
 //! ```
 //!
 //! A channel is freed in the opposite order of its making: what a program may still send is taken away before the
 //! manager offers it to others.
 
+mod connections;
 mod giving_back;
 mod streams;
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rtwire_agent::{Reply, Wish, pass, refused};
 use rtwire_host::netlink::Netlink;
-use rtwire_manager::{Answer, Ask, Carrier, Granted, Question, Reason, Refused};
+use rtwire_manager::{Granted, Refused};
 use rtwire_managerd::{Asker, ManagerdError, read_key};
 use rtwire_sys::interface::Interface;
 
 use crate::AgentError;
-use crate::allowance::{Allowance, Bucket, FIRST_CHANNEL, MOST_CHANNELS};
-use crate::gate::{Gate, Rights};
-use crate::granted::channel;
-use crate::queues;
+use crate::allowance::Allowance;
+use crate::gate::Gate;
 use crate::service::Told;
 use crate::streams::Streams;
+use streams::FrameSocket;
 
 /// The time within which the manager answers one question.
 const ANSWER: Duration = Duration::from_secs(2);
-/// The time for which a reservation is asked for again while the manager says that it is busy.
-const BUSY: Duration = Duration::from_secs(3);
 /// The reason of a refusal where the manager did not answer.
 const SILENT: &str = "silent";
 /// The time between two questions for programs, at least.
 const PACE: Duration = Duration::from_millis(10);
 /// The channels and listeners of one user, at most.
 const MOST_PER_USER: usize = 256;
-
-/// The reason why nothing was granted, and the time after which to ask again.
-type Undecided = (Reply, Option<Duration>);
 
 /// A program that is connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,8 +56,29 @@ pub(crate) struct Program {
 struct Held {
     of: Program,
     granted: Granted,
-    /// The class and the cookie of a talker; `None` for a listener.
-    sends: Option<(u32, u64)>,
+    end: HeldEnd,
+}
+
+/// One end of a connection.
+#[derive(Clone, Debug)]
+enum HeldEnd {
+    /// A talker: the class and the cookie of its socket.
+    Sends { class: u32, cookie: u64 },
+    /// A listener of datagrams.
+    Hears,
+    /// A listener of RTDiP frames.
+    HearsFrames(Arc<FrameSocket>),
+}
+
+impl Held {
+    fn is_talker(&self) -> bool {
+        matches!(self.end, HeldEnd::Sends { .. })
+    }
+
+    /// Returns the key of the list: the connection, and true for its talker.
+    fn key(&self) -> (u64, bool) {
+        (self.granted.connection, self.is_talker())
+    }
 }
 
 /// An interface as the agent uses it.
@@ -159,7 +175,7 @@ impl Desk {
         came: Option<OwnedFd>,
     ) -> (Reply, Option<OwnedFd>) {
         let done = match wish {
-            Wish::Reserve { .. } => self.reserve(program, wish),
+            Wish::Reserve(wish) => self.reserve(program, wish),
             Wish::Listen { connection } => self.listen(program, *connection),
             Wish::Release { connection } => self.release(program, *connection),
             Wish::Counts { connection } => self.counts(program, *connection),
@@ -232,214 +248,6 @@ impl Desk {
         })
     }
 
-    /// Asks the manager once. `Err` with a pause: the same again after it.
-    fn decided(asker: &mut Asker, ask: &Ask) -> Result<Granted, Box<Undecided>> {
-        let request = Asker::request().map_err(|error| Box::new((local(error), None)))?;
-        let question = Question::Reserve {
-            request,
-            only_ask: false,
-            ask: ask.clone(),
-        };
-        match asker.ask(&question, ANSWER) {
-            Ok(Answer::Granted(granted)) => Ok(granted),
-            Ok(Answer::Refused(no)) => {
-                let pause = Duration::from_micros(no.retry_after_us.into());
-                let again = no.reason == Reason::Busy;
-                Err(Box::new((of_manager(&no), again.then_some(pause))))
-            }
-            Ok(other) => Err(Box::new((
-                local(format!("the manager answers {other:?}")),
-                None,
-            ))),
-            // It may have decided: the next look at its list releases what nobody holds.
-            Err(error) => Err(Box::new((silent(&error), None))),
-        }
-    }
-
-    fn reserve(&self, program: Program, wish: &Wish) -> Result<(Reply, Option<OwnedFd>), Reply> {
-        let Wish::Reserve {
-            to,
-            priority,
-            frame_bytes,
-            rate_bytes_per_ms,
-            burst_bytes,
-            deadline_ns,
-            port,
-            source_port,
-        } = wish
-        else {
-            return Err(local("not a reservation"));
-        };
-        self.within_quota(program)?;
-        if *priority > 7 {
-            return Err(refused("faulty", "a priority is 0 to 7"));
-        }
-        let peer = self.peer(to)?;
-        may_use(program, *source_port)?;
-        // The port of the socket is the connection's: so it is bound first.
-        let socket = UdpSocket::bind((self.place.address, *source_port))
-            .map_err(|error| local(format!("source port {source_port} cannot be used: {error}")))?;
-        let bound = socket.local_addr().map_err(local)?;
-        let ask = Ask {
-            listener: to.clone(),
-            carrier: Carrier::Udp,
-            pcp: *priority,
-            vlan: None,
-            frame_bytes: *frame_bytes,
-            rate_bytes_per_ms: *rate_bytes_per_ms,
-            burst_bytes: *burst_bytes,
-            deadline_ns: *deadline_ns,
-            source_port: bound.port(),
-            port: *port,
-        };
-        let begun = Instant::now();
-        let (mut asker, granted) = loop {
-            self.pace();
-            let mut asker = lock(&self.asker);
-            match Self::decided(&mut asker, &ask) {
-                Ok(granted) => break (asker, granted),
-                Err(no) => {
-                    let (reply, pause) = *no;
-                    let pause = pause.filter(|pause| begun.elapsed() + *pause < BUSY);
-                    // Others may ask meanwhile.
-                    drop(asker);
-                    std::thread::sleep(pause.ok_or(reply)?);
-                }
-            }
-        };
-        let made = self.open(program, &granted, &socket, peer);
-        if let Err(error) = made {
-            // Nobody has used it.
-            self.take_away(granted.connection);
-            let _ = Self::return_to(&mut asker, granted.connection);
-            return Err(local(error));
-        }
-        drop(asker);
-        (self.tell)(Told::Granted {
-            connection: granted.connection,
-            uid: program.uid,
-            pid: program.pid,
-        });
-        Ok((Reply::Granted(channel(&granted)), Some(socket.into())))
-    }
-
-    /// Makes the class and the gate's entry of a connection.
-    fn open(
-        &self,
-        program: Program,
-        granted: &Granted,
-        socket: &UdpSocket,
-        peer: Ipv4Addr,
-    ) -> Result<(), AgentError> {
-        let what = |what: &str| {
-            let what = what.to_owned();
-            move |error| AgentError::System { what, error }
-        };
-        socket
-            .connect((peer, granted.ask.port))
-            .map_err(what("connect the channel"))?;
-        let cookie = pass::cookie(socket).map_err(AgentError::system("know the channel"))?;
-        let mut held = lock(&self.held);
-        let used: Vec<u32> = held
-            .values()
-            .filter_map(|one| one.sends.map(|(class, _)| class))
-            .collect();
-        let class = (FIRST_CHANNEL..FIRST_CHANNEL + MOST_CHANNELS)
-            .find(|class| !used.contains(class))
-            .ok_or_else(|| what("find a class")(std::io::Error::other("all are in use")))?;
-        // From now on it is freed with its program, whatever happens.
-        held.insert(
-            (granted.connection, true),
-            Held {
-                of: program,
-                granted: granted.clone(),
-                sends: Some((class, cookie)),
-            },
-        );
-        drop(held);
-        let ask = &granted.ask;
-        let overhead = self.place.allowance.overhead_bytes;
-        let limit = Bucket {
-            rate_bytes: ask.rate_bytes_per_ms.saturating_mul(1_000),
-            burst_bytes: ask.burst_bytes,
-            frame_bytes: u32::from(ask.frame_bytes).max(60) + u32::from(overhead),
-        };
-        let priority = self.place.allowance.priorities[usize::from(ask.pcp.min(7))];
-        let index = self.place.interface.index;
-        let mut netlink = lock(&self.place.netlink);
-        netlink.put_class(index, &queues::class(class, priority, limit, overhead))?;
-        netlink.put_queue(index, &queues::leaf(class, queues::frames_of(limit)))?;
-        let rights = Rights {
-            class,
-            ends: [
-                SocketAddrV4::new(self.place.address, ask.source_port),
-                SocketAddrV4::new(peer, ask.port),
-            ],
-            longest_bytes: ask.frame_bytes.into(),
-            pcp: ask.pcp,
-            frames: None,
-        };
-        self.place.gate.channel(cookie, &rights)?;
-        Ok(())
-    }
-
-    fn listen(&self, program: Program, connection: u64) -> Result<(Reply, Option<OwnedFd>), Reply> {
-        self.within_quota(program)?;
-        let question = Question::Explain {
-            request: Asker::request().map_err(local)?,
-            connection,
-        };
-        self.pace();
-        let mut asker = lock(&self.asker);
-        let granted = match asker.ask(&question, ANSWER) {
-            Ok(Answer::Explained { granted, .. }) => granted,
-            Ok(Answer::Refused(no)) => return Err(of_manager(&no)),
-            Ok(other) => return Err(local(format!("the manager answers {other:?}"))),
-            Err(error) => return Err(silent(&error)),
-        };
-        let host = &self.place.allowance.host;
-        if granted.ask.listener != *host {
-            let listener = &granted.ask.listener;
-            return Err(refused(
-                "foreign",
-                format!("connection {connection} goes to \"{listener}\", not to \"{host}\""),
-            ));
-        }
-        if granted.ask.carrier != Carrier::Udp {
-            return Err(local(
-                "the agent opens UDP channels; one of RTDiP is heard with `rtwire run` or a session",
-            ));
-        }
-        let peer = self.peer(&granted.talker)?;
-        let port = granted.ask.port;
-        may_use(program, port)?;
-        let mut held = lock(&self.held);
-        if held.contains_key(&(connection, false)) {
-            return Err(refused(
-                "denied",
-                format!("another program of this host hears connection {connection}"),
-            ));
-        }
-        let socket = UdpSocket::bind((self.place.address, port))
-            .map_err(|error| local(format!("port {port} cannot be used: {error}")))?;
-        let ends = [self.place.address, peer];
-        let overhead = self.place.allowance.overhead_bytes;
-        self.place
-            .gate
-            .listener(&granted, ends, overhead)
-            .map_err(local)?;
-        let channel = channel(&granted);
-        held.insert(
-            (connection, false),
-            Held {
-                of: program,
-                granted,
-                sends: None,
-            },
-        );
-        Ok((Reply::Listening(channel), Some(socket.into())))
-    }
-
     fn owned(&self, program: Program, connection: u64) -> Result<Held, Reply> {
         let held = lock(&self.held);
         let both = [(connection, true), (connection, false)];
@@ -466,26 +274,27 @@ impl Desk {
     fn counts(&self, program: Program, connection: u64) -> Result<(Reply, Option<OwnedFd>), Reply> {
         let held = self.owned(program, connection)?;
         let gate = &self.place.gate;
-        let reply = match held.sends {
-            Some((_, cookie)) => {
+        let port = held.granted.ask.port;
+        let counts = match held.end {
+            HeldEnd::Sends { cookie, .. } => {
                 let counts = gate.channel_counts(cookie).map_err(local)?;
-                Reply::Counts {
+                let reply = Reply::Counts {
                     connection,
                     frames: counts.frames,
                     foreign: counts.refused,
                     too_much: 0,
-                }
+                };
+                return Ok((reply, None));
             }
-            None => {
-                let counts = gate.listener_counts(held.granted.ask.port);
-                let counts = counts.map_err(local)?;
-                Reply::Counts {
-                    connection,
-                    frames: counts.passed,
-                    foreign: counts.foreign,
-                    too_much: counts.too_much,
-                }
-            }
+            HeldEnd::Hears => gate.listener_counts(port),
+            HeldEnd::HearsFrames(_) => gate.frame_counts(port),
+        };
+        let counts = counts.map_err(local)?;
+        let reply = Reply::Counts {
+            connection,
+            frames: counts.passed,
+            foreign: counts.foreign,
+            too_much: counts.too_much,
         };
         Ok((reply, None))
     }

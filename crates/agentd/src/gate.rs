@@ -5,7 +5,6 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-use rtwire_manager::Granted;
 use rtwire_sys::bpf::{BpfError, BpfObject, Direction, Table};
 
 use crate::allowance::{Allowance, CONTROL, OTHERS, PlannedStream};
@@ -269,26 +268,6 @@ impl Gate {
             frames: word(&value, 5),
             refused: word(&value, 7),
         })
-    }
-
-    /// Lets only the talker of a connection send to its port, at no more than its rate.
-    pub(crate) fn listener(
-        &self,
-        granted: &Granted,
-        [own, peer]: [Ipv4Addr; 2],
-        overhead_bytes: u8,
-    ) -> Result<(), BpfError> {
-        let ask = &granted.ask;
-        let rate = u64::from(ask.rate_bytes_per_ms) * 1_000;
-        // Frames that were delayed by the longest promised time arrive together with those that were not.
-        let late = rate.saturating_mul(granted.promise_ns) / NS_PER_S;
-        let arrivals = Arrivals {
-            rate_bytes: rate,
-            burst_bytes: u64::from(ask.burst_bytes) + late + 1,
-            overhead_bytes,
-        };
-        let to = SocketAddrV4::new(own, ask.port);
-        self.hear(to, SocketAddrV4::new(peer, ask.source_port), arrivals)
     }
 
     /// Lets only `from` send datagrams to an address, by its own port unless that is 0, and no more than `arrivals`.

@@ -1,7 +1,7 @@
 //! A connection of the manager as a program has it.
 
 use rtwire_agent::Channel;
-use rtwire_manager::Granted;
+use rtwire_manager::{Carrier, Granted};
 
 /// Returns what a program is told of a connection.
 pub(crate) fn channel(granted: &Granted) -> Channel {
@@ -21,5 +21,22 @@ pub(crate) fn channel(granted: &Granted) -> Channel {
         port: ask.port,
         number: granted.number,
         key: granted.key,
+        carrier: program_carrier(ask.carrier),
+        vlan: ask.vlan,
+    }
+}
+
+fn program_carrier(carrier: Carrier) -> rtwire_agent::Carrier {
+    match carrier {
+        Carrier::Udp => rtwire_agent::Carrier::Udp,
+        Carrier::Rtdip => rtwire_agent::Carrier::Rtdip,
+    }
+}
+
+/// Returns a program's carrier as the manager's.
+pub(crate) fn carrier(carrier: rtwire_agent::Carrier) -> Carrier {
+    match carrier {
+        rtwire_agent::Carrier::Udp => Carrier::Udp,
+        rtwire_agent::Carrier::Rtdip => Carrier::Rtdip,
     }
 }

@@ -1,12 +1,13 @@
-//! The streams that the plan has for a host, as programs without privilege open them. Pure.
+//! The streams that the plan has for a host, and connections, as programs without privilege open them. Pure.
 //!
 //! A stream of UDP has a socket of its own datagrams. For one of RTDiP the program has a socket of datagrams, too, and the
 //! gate makes frames of them ([`crate::gate`]): a socket for frames would send any frame to anybody, past every queue.
 
 use std::collections::BTreeMap;
 
+use rtwire_manager::{Ask, Carrier};
 use rtwire_plan::Plan;
-use rtwire_plan::identity::Destination;
+use rtwire_plan::identity::{Destination, group_address};
 
 use crate::allowance::{Allowance, Bucket};
 
@@ -19,7 +20,7 @@ pub(crate) const IP_UDP_BYTES: u64 = 28;
 /// The tolerance of a listener's police beside contract and promise, ns: a talker's clock and its scheduling are not exact.
 const MARGIN_NS: u128 = 10_000_000;
 
-/// One stream of the plan.
+/// One stream of the plan, or a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stream {
     pub(crate) name: String,
@@ -63,6 +64,37 @@ pub(crate) struct Streams {
 }
 
 impl Stream {
+    /// Returns a connection as a stream, with its number and its key.
+    pub(crate) fn of_connection(
+        ask: &Ask,
+        (number, key): (u32, u32),
+        overhead_bytes: u8,
+    ) -> Stream {
+        let padded = u64::from(ask.padded_bytes());
+        Stream {
+            name: format!("connection to {}", ask.listener),
+            destination: match ask.carrier {
+                Carrier::Rtdip => Destination::Group {
+                    mac: group_address(number),
+                },
+                Carrier::Udp => Destination::Peer {
+                    host: ask.listener.clone(),
+                },
+            },
+            port: ask.port,
+            key,
+            vlan: ask.vlan,
+            pcp: ask.pcp.min(7),
+            frame_bytes: match ask.carrier {
+                Carrier::Rtdip => padded,
+                // The kernel pads behind the gate.
+                Carrier::Udp => ask.frame_bytes.into(),
+            },
+            wire_bytes: padded + u64::from(overhead_bytes),
+            is_shaped: true,
+        }
+    }
+
     /// Returns true if its frames are RTDiP.
     pub(crate) fn is_rtdip(&self) -> bool {
         matches!(self.destination, Destination::Group { .. })
@@ -75,7 +107,7 @@ impl Stream {
     /// Returns the longest frame in front of the gate, which for RTDiP has no tag, and headers of IPv4 and UDP.
     pub(crate) fn longest_bytes(&self) -> u64 {
         match self.is_rtdip() {
-            true => self.frame_bytes - self.tag_bytes() + IP_UDP_BYTES,
+            true => self.frame_bytes.saturating_sub(self.tag_bytes()) + IP_UDP_BYTES,
             false => self.frame_bytes,
         }
     }

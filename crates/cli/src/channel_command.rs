@@ -9,13 +9,15 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use rtwire_agent::{AgentClient, Channel, ClientError, DEFAULT_SOCKET, Reply, Wish};
+use rtwire_agent::{AgentClient, Channel, ClientError, DEFAULT_SOCKET, Reply, ReserveWish};
 use rtwire_manager::{Ask, Carrier, Granted};
 use rtwire_sys::signal;
 use rtwire_wire::{FRAME_OVERHEAD_OCTETS, wire_octets};
 
 use crate::agent_command::{client_code, is_silence};
 use crate::arguments::{nanoseconds, parse_duration, parse_rate, parse_size};
+use crate::channel_packets::Packets;
+use crate::reserve_command::CarrierName;
 use crate::{connection_text, output};
 
 /// Wrong usage.
@@ -24,8 +26,6 @@ const FAULTY: u8 = 2;
 const LACKING: u8 = 3;
 /// The manager did not answer.
 const INCONCLUSIVE: u8 = 4;
-/// Bytes of Ethernet, IPv4 and UDP headers.
-const HEADERS: usize = 14 + 20 + 8;
 /// The time between two looks at the agent and the program.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -67,7 +67,7 @@ struct SendArguments {
     /// The rate on the wire: whole frames with headers, preamble and gap. Rounded up to 1 byte per millisecond
     #[arg(long, value_parser = parse_rate)]
     rate: u64,
-    /// The largest frame: header and payload without FCS. A datagram may have 42 bytes less
+    /// The largest frame: header, tag and payload without FCS. A datagram may have 42 bytes less; of RTDiP, a line 38, and 42 with a tag
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     frame: u64,
     /// The burst on the wire; by default one frame, and what the rate brings in 1 ms
@@ -79,6 +79,14 @@ struct SendArguments {
     /// The latest useful delay
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     deadline: Option<Duration>,
+    /// The protocol that carries it
+    ///
+    /// Each line is one packet. With `rtdip` and a command, each write begins with the header of RTDiP.
+    #[arg(long, value_enum, default_value = "udp")]
+    carrier: CarrierName,
+    /// The VLAN id of its frames, with `--carrier rtdip`
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=4094))]
+    vlan: Option<u16>,
     /// The destination port; by default one that is free
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
@@ -128,13 +136,13 @@ pub(crate) fn run(arguments: &ChannelArguments) -> ExitCode {
 }
 
 impl SendArguments {
-    fn wish(&self) -> Result<Wish, Fault> {
+    fn wish(&self) -> Result<ReserveWish, Fault> {
         let range = |what: &str, most: &str| Fault::Usage(format!("{what} is at most {most}"));
         let rate = self.rate.div_ceil(8_000);
         let frame_bytes = u16::try_from(self.frame).map_err(|_| range("a frame", "65535 B"))?;
         let wire = wire_octets(frame_bytes.into(), FRAME_OVERHEAD_OCTETS) as u64;
         let burst = self.burst.unwrap_or(wire + rate);
-        Ok(Wish::Reserve {
+        Ok(ReserveWish {
             to: self.to.clone(),
             priority: self.priority,
             frame_bytes,
@@ -143,6 +151,11 @@ impl SendArguments {
             deadline_ns: self.deadline.map(nanoseconds),
             port: self.port.unwrap_or(0),
             source_port: 0,
+            carrier: match self.carrier {
+                CarrierName::Udp => rtwire_agent::Carrier::Udp,
+                CarrierName::Rtdip => rtwire_agent::Carrier::Rtdip,
+            },
+            vlan: self.vlan,
         })
     }
 }
@@ -163,13 +176,14 @@ fn send(arguments: &SendArguments) -> Result<u8, Fault> {
         let child = command(&arguments.command, |command| command.stdout(output))?;
         return attended(&mut agent, &channel, child);
     }
-    let most = usize::from(channel.frame_bytes).saturating_sub(HEADERS);
+    let mut packets = Packets::of(&channel);
     let mut count = 0_u64;
     for line in std::io::stdin().lock().lines() {
         if stop.load(Ordering::Relaxed) {
             break;
         }
         let line = line.map_err(system("read standard input"))?;
+        let most = packets.room();
         if line.len() > most {
             return Err(Fault::Usage(format!(
                 "line {} has {} bytes, more than the {most} that a frame of {} B has room for: state a larger `--frame`",
@@ -181,8 +195,9 @@ fn send(arguments: &SendArguments) -> Result<u8, Fault> {
         let refused =
             |error: &std::io::Error| error.kind() == std::io::ErrorKind::ConnectionRefused;
         // An earlier datagram found no listener: that is told by the next call, which sends nothing.
-        let sent = match socket.send(line.as_bytes()) {
-            Err(error) if refused(&error) => socket.send(line.as_bytes()),
+        let datagram = packets.datagram(line.as_bytes());
+        let sent = match socket.send(datagram) {
+            Err(error) if refused(&error) => socket.send(datagram),
             other => other,
         };
         match sent {
@@ -203,9 +218,12 @@ fn granted_of(channel: &Channel) -> Granted {
         talker: channel.talker.clone(),
         ask: Ask {
             listener: channel.listener.clone(),
-            carrier: Carrier::Udp,
+            carrier: match channel.carrier {
+                rtwire_agent::Carrier::Udp => Carrier::Udp,
+                rtwire_agent::Carrier::Rtdip => Carrier::Rtdip,
+            },
             pcp: channel.priority,
-            vlan: None,
+            vlan: channel.vlan,
             frame_bytes: channel.frame_bytes,
             rate_bytes_per_ms: channel.rate_bytes_per_ms,
             burst_bytes: channel.burst_bytes,
@@ -236,9 +254,13 @@ fn hear(arguments: &HearArguments) -> Result<u8, Fault> {
         .set_read_timeout(Some(LOOK))
         .map_err(system("wait for datagrams"))?;
     let mut buffer = [0; 65_536];
+    let packets = Packets::of(&channel);
     while !stop.load(Ordering::Relaxed) && !agent.has_ended() {
         match socket.recv(&mut buffer) {
-            Ok(count) => output::line(&String::from_utf8_lossy(&buffer[..count])),
+            Ok(count) => match packets.line(&buffer[..count]) {
+                Ok(line) => output::line(&String::from_utf8_lossy(line)),
+                Err(error) => eprintln!("connection {}: {error}", channel.connection),
+            },
             Err(error)
                 if matches!(
                     error.kind(),

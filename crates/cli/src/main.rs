@@ -23,6 +23,7 @@ mod arguments;
 mod attach_command;
 mod certificate;
 mod channel_command;
+mod channel_packets;
 mod clock_command;
 mod columns;
 mod common_time;

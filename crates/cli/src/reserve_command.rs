@@ -57,7 +57,7 @@ fn host_name(text: &str) -> Result<String, String> {
 
 /// The protocol that carries a connection.
 #[derive(Clone, Copy, ValueEnum)]
-enum CarrierName {
+pub(crate) enum CarrierName {
     /// UDP and IPv4
     Udp,
     /// RTDiP directly on Ethernet

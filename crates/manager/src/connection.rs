@@ -2,6 +2,11 @@
 
 use crate::codec::{CodecError, Reader, Writer};
 
+/// The least bytes of a frame without FCS and without a tag.
+pub(crate) const SMALLEST_FRAME_BYTES: u16 = 60;
+/// The bytes of a VLAN tag.
+const TAG_BYTES: u16 = 4;
+
 /// The protocol that carries a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Carrier {
@@ -48,6 +53,13 @@ pub struct Ask {
 }
 
 impl Ask {
+    /// Returns the bytes of its largest frame without FCS, as it leaves: at least 60, and 64 with a VLAN tag.
+    #[must_use]
+    pub fn padded_bytes(&self) -> u16 {
+        let tag = if self.vlan.is_some() { TAG_BYTES } else { 0 };
+        self.frame_bytes.max(SMALLEST_FRAME_BYTES + tag)
+    }
+
     pub(crate) fn write(&self, to: &mut Writer) {
         to.text(&self.listener);
         to.u8(match self.carrier {

@@ -10,7 +10,7 @@ use rtwire_plan::admission::{Admission, Denied, Offer, Ticket};
 use rtwire_plan::identity::LARGEST_NUMBER;
 use rtwire_plan::{Contract, ContractKind, Network, Plan, Ratio, Transport};
 
-use crate::connection::{Ask, Carrier, Granted, Stored};
+use crate::connection::{Ask, Carrier, Granted, SMALLEST_FRAME_BYTES, Stored};
 use crate::message::{Hop, Reason, Refused};
 use crate::ports::Ports;
 use crate::snapshot::Snapshot;
@@ -21,8 +21,6 @@ const FIRST_PORT: u16 = 1_000;
 const FIRST_UDP_PORT: u16 = 1_024;
 /// The first source port for connections that ask for any.
 const FIRST_SOURCE_PORT: u16 = 49_152;
-/// The smallest frame: header and payload without FCS, bytes. Shorter ones are padded.
-const SMALLEST_FRAME_BYTES: u16 = 60;
 
 /// A connection in force.
 #[derive(Debug)]
@@ -156,7 +154,7 @@ impl Ledger {
 
     pub(crate) fn offer_of(&self, ask: &Ask) -> Result<Offer, Refused> {
         let faulty = |text: String| refused(Reason::Faulty, text);
-        let wire = self.wire_bytes(ask.frame_bytes);
+        let wire = self.wire_bytes(ask.padded_bytes());
         let transport = transport(ask.carrier);
         let least = transport.header_bytes(ask.vlan.is_some());
         if u64::from(ask.frame_bytes) < least && ask.carrier == Carrier::Rtdip {

@@ -76,7 +76,7 @@ impl Snapshot {
         let hosts = &self.base.network.hosts;
         let number = |name: &str| hosts.iter().position(|host| host.name == name);
         let overhead = self.base.network.defaults.frame_overhead_bytes;
-        let frame_bytes = u64::from(ask.frame_bytes.max(60));
+        let frame_bytes = u64::from(ask.padded_bytes());
         let wire_bytes = frame_bytes + overhead;
         let transport = transport(ask.carrier);
         Some(Stream {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rtwire_manager::{Answer, Granted, Question, Reason};
 use rtwire_managerd::{Asker, ManagerdError};
 
-use super::{ANSWER, Desk, Held, Program, lock};
+use super::{ANSWER, Desk, Held, HeldEnd, Program, lock};
 use crate::AgentError;
 use crate::service::Told;
 
@@ -15,7 +15,7 @@ impl Desk {
     /// Takes the rights of a connection away on this host.
     pub(super) fn take_away(&self, connection: u64) {
         let removed = lock(&self.held).remove(&(connection, true));
-        let Some((class, cookie)) = removed.and_then(|held| held.sends) else {
+        let Some(HeldEnd::Sends { class, cookie }) = removed.map(|held| held.end) else {
             return;
         };
         let done = self.place.gate.forget(cookie).map_err(AgentError::from);
@@ -25,6 +25,19 @@ impl Desk {
                 .remove_class(index, class)
                 .map_err(AgentError::from),
         );
+        if let Err(error) = done {
+            (self.tell)(Told::Trouble(error.to_string()));
+        }
+    }
+
+    /// Ends a listener of a connection on this host.
+    fn hear_no_more(&self, one: &Held) {
+        lock(&self.held).remove(&one.key());
+        let (gate, port) = (&self.place.gate, one.granted.ask.port);
+        let done = match &one.end {
+            HeldEnd::HearsFrames(frames) => gate.forget_frames(port, frames.to),
+            HeldEnd::Hears | HeldEnd::Sends { .. } => gate.forget_listener(port),
+        };
         if let Err(error) = done {
             (self.tell)(Told::Trouble(error.to_string()));
         }
@@ -42,12 +55,8 @@ impl Desk {
     pub(super) fn free(&self, all: &[Held]) {
         for one in all {
             let connection = one.granted.connection;
-            if one.sends.is_none() {
-                lock(&self.held).remove(&(connection, false));
-                let port = one.granted.ask.port;
-                if let Err(error) = self.place.gate.forget_listener(port) {
-                    (self.tell)(Told::Trouble(error.to_string()));
-                }
+            if !one.is_talker() {
+                self.hear_no_more(one);
                 continue;
             }
             let mut asker = lock(&self.asker);
@@ -112,7 +121,7 @@ impl Desk {
         let held: Vec<Held> = lock(&self.held).values().cloned().collect();
         let sent: Vec<u64> = held
             .iter()
-            .filter(|one| one.sends.is_some())
+            .filter(|one| one.is_talker())
             .map(|one| one.granted.connection)
             .collect();
         let own = |granted: &&Granted| granted.talker == self.place.allowance.host;
@@ -132,11 +141,10 @@ impl Desk {
             }
             lost.push(one.of.id);
             (self.tell)(Told::Lost { connection });
-            if one.sends.is_some() {
+            if one.is_talker() {
                 self.take_away(connection);
             } else {
-                lock(&self.held).remove(&(connection, false));
-                let _ = self.place.gate.forget_listener(one.granted.ask.port);
+                self.hear_no_more(&one);
             }
         }
         Ok(lost)

@@ -50,8 +50,17 @@ enum Kind {
     Talks(u64),
     /// A listener of datagrams, by its port.
     Hears(u16),
-    /// A listener of RTDiP frames, which go to a port of this host; the socket keeps the interface in their group.
-    HearsFrames { to: u16, _group: PacketSocket },
+    /// A listener of RTDiP frames.
+    HearsFrames(FrameSocket),
+}
+
+/// The rest of a listener of RTDiP frames, beside its socket.
+#[derive(Debug)]
+pub(super) struct FrameSocket {
+    /// The port of this host to which the gate's datagrams go.
+    pub(super) to: u16,
+    /// Keeps the interface in the frames' group.
+    _group: PacketSocket,
 }
 
 fn no_stream(wish: &StreamWish, host: &str, own: Vec<&String>) -> Reply {
@@ -155,14 +164,14 @@ impl Desk {
         Ok((Reply::Opened(opened), Some(socket)))
     }
 
-    fn fits(&self, stream: &Stream) -> Result<(), Reply> {
+    pub(super) fn fits(&self, stream: &Stream) -> Result<(), Reply> {
         let (needs, own) = (stream.needs_mtu(), &self.place.interface);
         if needs <= u64::from(own.mtu) {
             return Ok(());
         }
         let mtu = own.mtu;
         Err(local(format!(
-            "stream \"{}\" needs an MTU of {needs} through the agent, which adds headers of IPv4 and UDP on this host, and \"{}\" has {mtu}: plan it with shorter frames, or open it with privileges, without the agent",
+            "\"{}\" needs an MTU of {needs} through the agent, which adds headers of IPv4 and UDP on this host, and \"{}\" has {mtu}: let its frames be shorter, or open it with privileges, without the agent",
             stream.name, own.name
         )))
     }
@@ -177,6 +186,27 @@ impl Desk {
                 stream.name
             )));
         }
+        let (socket, cookie, rights) = self.talker_socket(stream)?;
+        let rights = Rights {
+            class: sent.class,
+            ..rights
+        };
+        let gate = &self.place.gate;
+        let done = self
+            .set_class(sent, true)
+            .and_then(|()| Ok(gate.channel(cookie, &rights)?))
+            .and_then(|()| Ok(gate.reserve_stream(&planned(sent))?));
+        if let Err(error) = done {
+            let _ = gate.forget(cookie);
+            let _ = gate.stream(&planned(sent));
+            let _ = self.set_class(sent, false);
+            return Err(local(error));
+        }
+        Ok((cookie, socket))
+    }
+
+    /// Opens the sending socket of a stream. Returns it with its cookie and its rights, which have no class yet.
+    pub(super) fn talker_socket(&self, stream: &Stream) -> Result<(OwnedFd, u64, Rights), Reply> {
         let own = &self.place.interface;
         let to = match &stream.destination {
             Destination::Group { .. } => FRAMES_TO,
@@ -203,24 +233,13 @@ impl Desk {
         let from = v4(socket.local_addr().map_err(local)?)?;
         let cookie = pass::cookie(&socket).map_err(local)?;
         let rights = Rights {
-            class: sent.class,
+            class: 0,
             ends: [from, to],
             longest_bytes: stream.longest_bytes(),
             pcp: stream.pcp,
             frames,
         };
-        let gate = &self.place.gate;
-        let done = self
-            .set_class(sent, true)
-            .and_then(|()| Ok(gate.channel(cookie, &rights)?))
-            .and_then(|()| Ok(gate.reserve_stream(&planned(sent))?));
-        if let Err(error) = done {
-            let _ = gate.forget(cookie);
-            let _ = gate.stream(&planned(sent));
-            let _ = self.set_class(sent, false);
-            return Err(local(error));
-        }
-        Ok((cookie, socket.into()))
+        Ok((socket.into(), cookie, rights))
     }
 
     /// Sets the class of a stream: for a program of the agent, or for all that send to its port.
@@ -247,34 +266,9 @@ impl Desk {
             burst_bytes: heard.burst_bytes,
             overhead_bytes: self.place.allowance.overhead_bytes,
         };
-        let gate = &self.place.gate;
-        if let Destination::Group { mac } = &stream.destination {
-            let here = SocketAddrV4::new(self.place.address, 0);
-            let socket = DatagramSocket::receiver(own, here).map_err(local)?;
-            socket.set_receive_room(ROOM_BYTES).map_err(local)?;
-            let group = PacketSocket::sender(own).map_err(local)?;
-            group.join_group(*mac).map_err(local)?;
-            let socket = standard(&socket)?;
-            // So that no program of this host can send to it: only the gate makes datagrams of this source.
-            let from = SocketAddrV4::new(talker, stream.port);
-            socket.connect(from).map_err(local)?;
-            let to = v4(socket.local_addr().map_err(local)?)?;
-            let datagrams = Datagrams {
-                port: stream.port,
-                key: stream.key,
-                pcp: stream.pcp,
-                own: own.mac,
-                ends: [from, to],
-            };
-            if let Err(error) = gate.hear_frames(&datagrams, arrivals) {
-                let _ = gate.forget_frames(stream.port, to.port());
-                return Err(local(error));
-            }
-            let kind = Kind::HearsFrames {
-                to: to.port(),
-                _group: group,
-            };
-            return Ok((kind, socket.into()));
+        if stream.is_rtdip() {
+            let (frames, socket) = self.hear_frames(stream, talker, arrivals)?;
+            return Ok((Kind::HearsFrames(frames), socket));
         }
         // The plan chooses the port, also one that a program of this user could not bind.
         let to = match &stream.destination {
@@ -285,9 +279,48 @@ impl Desk {
         let socket = DatagramSocket::receiver(own, to).map_err(local)?;
         socket.set_receive_room(ROOM_BYTES).map_err(local)?;
         let socket = standard(&socket)?;
+        let gate = &self.place.gate;
         gate.hear(to, SocketAddrV4::new(talker, 0), arrivals)
             .map_err(local)?;
         Ok((Kind::Hears(stream.port), socket.into()))
+    }
+
+    /// Opens the receiving socket of a stream of RTDiP. Nothing is left of it if that fails.
+    pub(super) fn hear_frames(
+        &self,
+        stream: &Stream,
+        talker: Ipv4Addr,
+        arrivals: Arrivals,
+    ) -> Result<(FrameSocket, OwnedFd), Reply> {
+        let (own, gate) = (&self.place.interface, &self.place.gate);
+        let here = SocketAddrV4::new(self.place.address, 0);
+        let socket = DatagramSocket::receiver(own, here).map_err(local)?;
+        socket.set_receive_room(ROOM_BYTES).map_err(local)?;
+        let group = PacketSocket::sender(own).map_err(local)?;
+        if let Destination::Group { mac } = &stream.destination {
+            group.join_group(*mac).map_err(local)?;
+        }
+        let socket = standard(&socket)?;
+        // So that no program of this host can send to it: only the gate makes datagrams of this source.
+        let from = SocketAddrV4::new(talker, stream.port);
+        socket.connect(from).map_err(local)?;
+        let to = v4(socket.local_addr().map_err(local)?)?;
+        let datagrams = Datagrams {
+            port: stream.port,
+            key: stream.key,
+            pcp: stream.pcp,
+            own: own.mac,
+            ends: [from, to],
+        };
+        if let Err(error) = gate.hear_frames(&datagrams, arrivals) {
+            let _ = gate.forget_frames(stream.port, to.port());
+            return Err(local(error));
+        }
+        let frames = FrameSocket {
+            to: to.port(),
+            _group: group,
+        };
+        Ok((frames, socket.into()))
     }
 
     fn no_end(end: End, stream: &str) -> Reply {
@@ -334,8 +367,8 @@ impl Desk {
                 forgotten.and(class).and(port)
             }
             (Kind::Hears(port), ..) => gate.forget_listener(*port).map_err(AgentError::from),
-            (Kind::HearsFrames { to, .. }, _, Some(heard)) => {
-                let done = gate.forget_frames(heard.stream.port, *to);
+            (Kind::HearsFrames(frames), _, Some(heard)) => {
+                let done = gate.forget_frames(heard.stream.port, frames.to);
                 done.map_err(AgentError::from)
             }
             _ => Ok(()),
@@ -368,9 +401,9 @@ impl Desk {
                     None,
                 ));
             }
-            (Kind::HearsFrames { .. }, Some(heard)) => gate.frame_counts(heard.stream.port),
+            (Kind::HearsFrames(_), Some(heard)) => gate.frame_counts(heard.stream.port),
             (Kind::Hears(port), _) => gate.listener_counts(*port),
-            (Kind::HearsFrames { .. }, None) => return Err(Self::no_end(end, stream)),
+            (Kind::HearsFrames(_), None) => return Err(Self::no_end(end, stream)),
         };
         let counts = counts.map_err(local)?;
         let counts = StreamCounts {
