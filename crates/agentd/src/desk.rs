@@ -42,6 +42,9 @@ const PACE: Duration = Duration::from_millis(10);
 /// The channels and listeners of one user, at most.
 const MOST_PER_USER: usize = 256;
 
+/// An answer, with the descriptor that goes with it.
+type Answered = Result<(Reply, Option<OwnedFd>), Reply>;
+
 /// A program that is connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Program {
@@ -261,17 +264,13 @@ impl Desk {
         })
     }
 
-    fn release(
-        &self,
-        program: Program,
-        connection: u64,
-    ) -> Result<(Reply, Option<OwnedFd>), Reply> {
+    fn release(&self, program: Program, connection: u64) -> Answered {
         let held = self.owned(program, connection)?;
         self.free(&[held]);
         Ok((Reply::Released { connection }, None))
     }
 
-    fn counts(&self, program: Program, connection: u64) -> Result<(Reply, Option<OwnedFd>), Reply> {
+    fn counts(&self, program: Program, connection: u64) -> Answered {
         let held = self.owned(program, connection)?;
         let gate = &self.place.gate;
         let port = held.granted.ask.port;
@@ -299,11 +298,7 @@ impl Desk {
         Ok((reply, None))
     }
 
-    fn control(
-        &self,
-        program: Program,
-        came: Option<OwnedFd>,
-    ) -> Result<(Reply, Option<OwnedFd>), Reply> {
+    fn control(&self, program: Program, came: Option<OwnedFd>) -> Answered {
         if program.uid != 0 {
             return Err(refused("denied", "only root may use the control class"));
         }

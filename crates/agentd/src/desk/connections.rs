@@ -9,7 +9,9 @@ use rtwire_agent::{Reply, ReserveWish, pass, refused};
 use rtwire_manager::{Answer, Ask, Carrier, Granted, Question, Reason};
 use rtwire_managerd::Asker;
 
-use super::{ANSWER, Desk, Held, HeldEnd, Program, local, lock, may_use, of_manager, silent};
+use super::{
+    ANSWER, Answered, Desk, Held, HeldEnd, Program, local, lock, may_use, of_manager, silent,
+};
 use crate::allowance::{Bucket, FIRST_CHANNEL, MOST_CHANNELS};
 use crate::gate::{Arrivals, Rights};
 use crate::granted::{carrier, channel};
@@ -23,8 +25,6 @@ const NS_PER_S: u64 = 1_000_000_000;
 
 /// The reason why nothing was granted, and the time after which to ask again.
 type Undecided = (Reply, Option<Duration>);
-/// An answer, with the descriptor that goes with it.
-type Answered = Result<(Reply, Option<OwnedFd>), Reply>;
 
 /// Refuses what no manager has to be asked for.
 fn well_formed(program: Program, wish: &ReserveWish) -> Result<(), Reply> {

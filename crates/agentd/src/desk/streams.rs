@@ -18,7 +18,7 @@ use rtwire_plan::identity::Destination;
 use rtwire_sys::packet::PacketSocket;
 use rtwire_sys::udp::UdpSocket as DatagramSocket;
 
-use super::{Desk, Program, local, lock};
+use super::{Answered, Desk, Program, local, lock};
 use crate::AgentError;
 use crate::allowance::PlannedStream;
 use crate::gate::{Arrivals, Datagrams, Frames, Rights};
@@ -28,8 +28,6 @@ use crate::streams::{Heard, Sent, Stream};
 
 /// The ends that programs have open.
 pub(super) type OpenEnds = BTreeMap<(String, End), OpenEnd>;
-/// An answer, with the descriptor that goes with it.
-type Answered = Result<(Reply, Option<OwnedFd>), Reply>;
 
 /// The address to which programs send the datagrams of RTDiP streams. The gate takes it away: no frame leaves with it. A
 /// group needs no route and no neighbour.

@@ -157,6 +157,17 @@ fn refusals_name_their_reason() {
             "one frame on the wire, 524 bytes",
         ),
         (
+            // With a tag, the shortest frame has 64 bytes.
+            Ask {
+                vlan: Some(5),
+                frame_bytes: 60,
+                burst_bytes: 87,
+                ..ask("x", 1)
+            },
+            Reason::Faulty,
+            "one frame on the wire, 88 bytes",
+        ),
+        (
             Ask {
                 frame_bytes: 9_000,
                 burst_bytes: 9_100,
