@@ -67,7 +67,7 @@ struct SendArguments {
     /// The rate on the wire: whole frames with headers, preamble and gap. Rounded up to 1 byte per millisecond
     #[arg(long, value_parser = parse_rate)]
     rate: u64,
-    /// The largest frame: header, tag and payload without FCS. A datagram may have 42 bytes less; of RTDiP, a line 38, and 42 with a tag
+    /// The largest frame: header, tag and payload without FCS. A line may have 42 bytes less; with RTDiP 38, or 42 with a tag
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     frame: u64,
     /// The burst on the wire; by default one frame, and what the rate brings in 1 ms
