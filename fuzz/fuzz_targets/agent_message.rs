@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rtwire_agent::{Question, Reply, VERSION, Wish, question};
+use rtwire_agent::{Question, Reply, VERSION, question};
 use serde_json::Value;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -23,12 +23,9 @@ fuzz_target!(|bytes: &[u8]| {
     // What is understood is in the packet: nothing was cut off, nothing comes from elsewhere.
     let understood: Value = serde_json::from_slice(&serde_json::to_vec(&whole).unwrap()).unwrap();
     for (name, value) in understood.as_object().unwrap() {
-        let default = asked.get(name).is_none() && (value == 0 || value.is_null());
+        let default = asked.get(name).is_none() && value == 0;
         assert!(default || asked[name] == *value, "{name}: {value}");
     }
     let again = question(&serde_json::to_vec(&whole).unwrap());
-    assert_eq!(again, Ok(whole.wish.clone()));
-    if let Wish::Reserve(wish) = whole.wish {
-        assert!(asked["to"] == wish.to.as_str());
-    }
+    assert_eq!(again, Ok(whole.wish));
 });

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::UdpSocket;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use rtwire_agent::{Carrier, Channel, ClientError, ReserveWish};
@@ -11,7 +11,7 @@ use rtwire_testkit::require;
 use rtwire_wire::Pcp;
 use rtwire_wire::rtdip::{Header, Semantics};
 
-use crate::capture_common::Seen;
+use crate::capture_common::{Seen, fields_of, microseconds};
 use crate::room::{BINARY, Room, Running, text, until, wish};
 use crate::{beyond, counts};
 
@@ -41,31 +41,24 @@ fn packet(channel: &Channel, sequence: u32, data: usize) -> Vec<u8> {
 
 /// Returns the frames of RTDiP in a capture, and their forms: destination, tag, length.
 fn frames_of(room: &Room, file: &str) -> (Vec<Seen>, BTreeSet<String>) {
-    let mut tshark = Command::new("tshark");
-    tshark.arg("-r").arg(room.path(file)).args(["-T", "fields"]);
-    // The EtherType of the frame, or of what is behind its tag.
-    tshark.args(["-Y", "eth.type == 0x88b5 || vlan.etype == 0x88b5"]);
-    for field in [
+    let fields = [
         "frame.time_epoch",
         "frame.len",
         "eth.dst",
         "vlan.id",
         "vlan.priority",
-    ] {
-        tshark.args(["-e", field]);
-    }
-    let read = tshark.output().unwrap();
-    let lines = String::from_utf8(read.stdout).unwrap();
+    ];
+    // The EtherType of the frame, or of what is behind its tag.
+    let filter = "eth.type == 0x88b5 || vlan.etype == 0x88b5";
+    let lines = fields_of(&room.path(file), filter, &fields);
     let mut forms = BTreeSet::new();
     let frames = lines
         .lines()
         .map(|line| {
             let (time, form) = line.split_once('\t').unwrap();
             forms.insert(form.to_owned());
-            let (seconds, rest) = time.split_once('.').unwrap();
-            let micro: u64 = rest[..6].parse().unwrap();
             Seen {
-                at_us: seconds.parse::<u64>().unwrap() * 1_000_000 + micro,
+                at_us: microseconds(time).unwrap(),
                 bytes: form.split_once('\t').unwrap().0.parse().unwrap(),
                 source: String::new(),
                 tos: 0,
@@ -202,6 +195,29 @@ fn lines_travel_by_rtdip() {
     assert_eq!(heard.join().unwrap(), "a value");
     sender.kill();
     until("it is given back", || room.connections("press").is_empty());
+}
+
+/// Lines that come faster than the rate are dropped by the connection's queue: that ends no command.
+#[test]
+fn lines_beyond_the_rate_are_dropped_by_either_carrier() {
+    require!(root, program "ip");
+    let room = Room::new();
+    let _manager = room.manager();
+    let _agent = room.agent("press");
+    for carrier in ["udp", "rtdip"] {
+        let mut command = room.at("press", BINARY);
+        command.args(["channel", "send", "--to", "office", "--rate", "1 Mbit/s"]);
+        command.args(["--frame", "100 B", "--carrier", carrier, "--agent"]);
+        command.arg(room.socket("press")).stdin(Stdio::piped());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut sender = command.spawn().unwrap();
+        let mut lines = sender.stdin.take().unwrap();
+        lines.write_all(&b"a value\n".repeat(5_000)).unwrap();
+        drop(lines);
+        let sent = sender.wait_with_output().unwrap();
+        assert_eq!(sent.status.code(), Some(0), "{carrier}: {}", text(&sent));
+        assert!(text(&sent).contains(": 5000 frames"), "{}", text(&sent));
+    }
 }
 
 #[test]

@@ -14,6 +14,7 @@ use rtwire_session::{
 };
 use rtwire_testkit::require;
 
+use crate::capture_common::fields_of;
 use crate::room::{HOSTS, Room, Running, text, until};
 
 /// Streams beside the example's `press-state`, one of each form on the wire.
@@ -256,21 +257,15 @@ fn programs_without_privilege_talk_and_listen() {
 
 /// Compares what left with the plan file, as tshark reads both: no frame shows that it was a datagram once.
 fn on_the_wire(room: &Room, stream: &str) {
-    let mut tshark = Command::new("tshark");
-    tshark.arg("-r").arg(room.path(&format!("{stream}.pcapng")));
-    tshark.args(["-T", "fields"]);
-    for field in [
+    let fields = [
         "eth.dst",
         "eth.src",
         "eth.type",
         "ip.dst",
         "udp.dstport",
         "frame.len",
-    ] {
-        tshark.args(["-e", field]);
-    }
-    let read = tshark.output().unwrap();
-    let lines = String::from_utf8(read.stdout).unwrap();
+    ];
+    let lines = fields_of(&room.path(&format!("{stream}.pcapng")), "frame", &fields);
     let plan = plan_of(room.folder.path());
     let identity = plan.streams.iter().find(|one| one.name == stream);
     let identity = &identity.unwrap().identity;

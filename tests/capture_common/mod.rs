@@ -77,40 +77,47 @@ impl Capture {
     /// Ends it, and returns the IPv4 frames.
     pub(crate) fn frames(mut self) -> Vec<Seen> {
         self.stop();
-        let mut command = Command::new("tshark");
-        command
-            .arg("-r")
-            .arg(&self.path)
-            .args(["-Y", "ip", "-T", "fields"]);
-        for field in [
+        let fields = [
             "frame.time_epoch",
             "frame.len",
             "ip.src",
             "ip.dsfield",
             "udp.dstport",
             "tcp.dstport",
-        ] {
-            command.args(["-e", field]);
-        }
-        let output = command.output().unwrap();
+        ];
         let read = |line: &str| {
             let fields: Vec<&str> = line.split('\t').collect();
-            let (seconds, rest) = fields[0].split_once('.')?;
-            let micro: u64 = rest.get(..6)?.parse().ok()?;
             Some(Seen {
-                at_us: seconds.parse::<u64>().ok()? * 1_000_000 + micro,
+                at_us: microseconds(fields[0])?,
                 bytes: fields[1].parse().ok()?,
                 source: fields[2].to_owned(),
                 tos: u8::from_str_radix(fields[3].trim_start_matches("0x"), 16).ok()?,
                 destination_port: fields[4].parse().or(fields[5].parse()).unwrap_or(0),
             })
         };
-        String::from_utf8(output.stdout)
-            .unwrap()
+        fields_of(&self.path, "ip", &fields)
             .lines()
             .filter_map(read)
             .collect()
     }
+}
+
+/// Returns fields of a capture's frames that a display filter takes, as `tshark` reads them: a line for each frame, tabs between.
+pub(crate) fn fields_of(path: &Path, filter: &str, fields: &[&str]) -> String {
+    let mut command = Command::new("tshark");
+    command.arg("-r").arg(path);
+    command.args(["-Y", filter, "-T", "fields"]);
+    for field in fields {
+        command.args(["-e", field]);
+    }
+    String::from_utf8(command.output().unwrap().stdout).unwrap()
+}
+
+/// Returns a `frame.time_epoch` in microseconds.
+pub(crate) fn microseconds(time: &str) -> Option<u64> {
+    let (seconds, rest) = time.split_once('.')?;
+    let micro: u64 = rest.get(..6)?.parse().ok()?;
+    Some(seconds.parse::<u64>().ok()? * 1_000_000 + micro)
 }
 
 /// Returns the largest burst of frames on the wire beyond a rate, bytes.

@@ -284,8 +284,17 @@ pub fn refused(reason: &str, text: impl Into<String>) -> Reply {
 /// # Errors
 /// The answer to what is no question of this version.
 pub fn question(bytes: &[u8]) -> Result<Wish, Reply> {
-    let question: Question = serde_json::from_slice(bytes)
-        .map_err(|error| refused("faulty", format!("this is no question: {error}")))?;
+    let no_question =
+        |error: serde_json::Error| refused("faulty", format!("this is no question: {error}"));
+    let question: Question = serde_json::from_slice(bytes).map_err(no_question)?;
+    // serde reads these from numbers and objects, too.
+    let words: serde_json::Value = serde_json::from_slice(bytes).map_err(no_question)?;
+    for name in ["ask", "end", "carrier"] {
+        if words.get(name).is_some_and(|word| !word.is_string()) {
+            let text = format!("this is no question: `{name}` is a word in quotes");
+            return Err(refused("faulty", text));
+        }
+    }
     if question.version == VERSION {
         Ok(question.wish)
     } else {
@@ -324,6 +333,13 @@ mod tests {
         }
         let newer = question(br#"{"version":2,"ask":"control"}"#).unwrap_err();
         assert!(format!("{newer:?}").contains("version 2"), "{newer:?}");
+        for faulty in [
+            r#"{"version":1,"ask":4}"#,
+            r#"{"version":1,"ask":"close","end":{"talker":null},"stream":"a"}"#,
+        ] {
+            let refusal = format!("{:?}", question(faulty.as_bytes()).unwrap_err());
+            assert!(refusal.contains("is a word in quotes"), "{refusal}");
+        }
     }
 
     proptest! {

@@ -275,23 +275,14 @@ impl Desk {
         let gate = &self.place.gate;
         let port = held.granted.ask.port;
         let counts = match held.end {
-            HeldEnd::Sends { cookie, .. } => {
-                let counts = gate.channel_counts(cookie).map_err(local)?;
-                let reply = Reply::Counts {
-                    connection,
-                    frames: counts.frames,
-                    foreign: counts.refused,
-                    too_much: 0,
-                };
-                return Ok((reply, None));
-            }
+            HeldEnd::Sends { cookie, .. } => gate.channel_counts(cookie),
             HeldEnd::Hears => gate.listener_counts(port),
             HeldEnd::HearsFrames(_) => gate.frame_counts(port),
         };
         let counts = counts.map_err(local)?;
         let reply = Reply::Counts {
             connection,
-            frames: counts.passed,
+            frames: counts.frames,
             foreign: counts.foreign,
             too_much: counts.too_much,
         };

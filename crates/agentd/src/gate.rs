@@ -5,6 +5,7 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
+use rtwire_agent::StreamCounts;
 use rtwire_sys::bpf::{BpfError, BpfObject, Direction, Table};
 
 use crate::allowance::{Allowance, CONTROL, OTHERS, PlannedStream};
@@ -35,21 +36,6 @@ pub(crate) struct Gate {
     peers: Table,
     listeners: Table,
     totals: Table,
-}
-
-/// The counts of a channel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ChannelCounts {
-    pub(crate) frames: u64,
-    pub(crate) refused: u64,
-}
-
-/// The counts of a port.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ListenerCounts {
-    pub(crate) passed: u64,
-    pub(crate) foreign: u64,
-    pub(crate) too_much: u64,
 }
 
 /// The rights of a socket.
@@ -259,14 +245,15 @@ impl Gate {
         self.channels.remove(&cookie.to_ne_bytes())
     }
 
-    pub(crate) fn channel_counts(&self, cookie: u64) -> Result<ChannelCounts, BpfError> {
+    pub(crate) fn channel_counts(&self, cookie: u64) -> Result<StreamCounts, BpfError> {
         let value = self
             .channels
             .get(&cookie.to_ne_bytes())?
             .unwrap_or_default();
-        Ok(ChannelCounts {
+        Ok(StreamCounts {
             frames: word(&value, 5),
-            refused: word(&value, 7),
+            foreign: word(&value, 7),
+            too_much: 0,
         })
     }
 
@@ -308,18 +295,18 @@ impl Gate {
         done.and(self.listeners.remove(&udp_key(to)))
     }
 
-    pub(crate) fn listener_counts(&self, port: u16) -> Result<ListenerCounts, BpfError> {
+    pub(crate) fn listener_counts(&self, port: u16) -> Result<StreamCounts, BpfError> {
         self.counts_of(&udp_key(port))
     }
 
-    pub(crate) fn frame_counts(&self, port: u16) -> Result<ListenerCounts, BpfError> {
+    pub(crate) fn frame_counts(&self, port: u16) -> Result<StreamCounts, BpfError> {
         self.counts_of(&rtdip_key(port))
     }
 
-    fn counts_of(&self, key: &[u8]) -> Result<ListenerCounts, BpfError> {
+    fn counts_of(&self, key: &[u8]) -> Result<StreamCounts, BpfError> {
         let value = self.listeners.get(key)?.unwrap_or_default();
-        Ok(ListenerCounts {
-            passed: word(&value, 7),
+        Ok(StreamCounts {
+            frames: word(&value, 7),
             foreign: word(&value, 8),
             too_much: word(&value, 9),
         })

@@ -11,7 +11,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use rtwire_agent::{AgentClient, Channel, ClientError, DEFAULT_SOCKET, Reply, ReserveWish};
 use rtwire_manager::{Ask, Carrier, Granted};
-use rtwire_sys::signal;
+use rtwire_sys::{Errno, signal};
 use rtwire_wire::{FRAME_OVERHEAD_OCTETS, wire_octets};
 
 use crate::agent_command::{client_code, is_silence};
@@ -201,13 +201,20 @@ fn send(arguments: &SendArguments) -> Result<u8, Fault> {
             other => other,
         };
         match sent {
-            Err(error) if !refused(&error) => return Err(system("send")(error)),
+            Err(error) if !refused(&error) && !is_dropped(&error) => {
+                return Err(system("send")(error));
+            }
             _ => count += 1,
         }
     }
     agent_counts(&mut agent, &channel)?;
     agent.release(channel.connection)?;
     Ok(0)
+}
+
+/// True if the connection's queue was full. Only a socket of RTDiP is told so; for one of UDP the same happens without a word.
+fn is_dropped(error: &std::io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::QUEUE_FULL.0)
 }
 
 /// Returns a channel as the manager has granted it.

@@ -2,15 +2,13 @@
 
 use rtwire_agent::{Carrier, Channel};
 use rtwire_sys::clock::{Clock, now_ns};
-use rtwire_wire::Pcp;
 use rtwire_wire::rtdip::{HEADER_OCTETS, Header, RtdipError, Semantics, TIME_OCTETS};
+use rtwire_wire::{MINIMUM_FRAME_OCTETS, Pcp, VLAN_TAG_OCTETS, ethernet};
 
-/// Bytes of an Ethernet header, of a VLAN tag, and of the headers of IPv4 and UDP.
-const ETHERNET: usize = 14;
-const TAG: usize = 4;
+/// Bytes of the headers of IPv4 and UDP.
 const IP_UDP: usize = 28;
 /// The least bytes of an RTDiP frame behind its Ethernet header: the agent refuses shorter ones.
-const SHORTEST: usize = 46;
+const SHORTEST: usize = MINIMUM_FRAME_OCTETS - ethernet::HEADER_OCTETS;
 
 /// The datagrams of one end of a connection.
 #[derive(Debug)]
@@ -34,12 +32,12 @@ impl Packets {
             time_ns: None,
         });
         let headers = match header {
-            Some(_) => channel.vlan.map_or(0, |_| TAG) + HEADER_OCTETS + TIME_OCTETS,
+            Some(_) => channel.vlan.map_or(0, |_| VLAN_TAG_OCTETS) + HEADER_OCTETS + TIME_OCTETS,
             None => IP_UDP,
         };
         Packets {
             header,
-            room: frame.saturating_sub(ETHERNET + headers),
+            room: frame.saturating_sub(ethernet::HEADER_OCTETS + headers),
             buffer: Vec::new(),
         }
     }
@@ -115,7 +113,7 @@ mod tests {
                 // Version and flags, priority, ports: docs/rtdip.md.
                 assert_eq!(&sent[..6], &[0x12, 5, 0x03, 0xe8, 0xc0, 0x00]);
                 assert_eq!(&sent[12..16], &[1, 2, 3, 4]);
-                assert_eq!(sent.len() + ETHERNET + vlan.map_or(0, |_| TAG), 100);
+                assert_eq!(sent.len() + 14 + vlan.map_or(0, |_| 4), 100);
                 let short = packets.datagram(b"abc").to_vec();
                 assert_eq!((short.len(), short[11]), (SHORTEST, 1));
                 assert_eq!(packets.line(&short).unwrap(), b"abc");

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::os::fd::{AsFd as _, OwnedFd};
 
-use rtwire_agent::{End, HostFacts, Opened, Reply, StreamCounts, StreamWish, pass, refused};
+use rtwire_agent::{End, HostFacts, Opened, Reply, StreamWish, pass, refused};
 use rtwire_plan::identity::Destination;
 use rtwire_sys::packet::PacketSocket;
 use rtwire_sys::udp::UdpSocket as DatagramSocket;
@@ -388,27 +388,12 @@ impl Desk {
         let gate = &self.place.gate;
         let heard = self.place.streams.heard.get(stream);
         let counts = match (&own.kind, heard) {
-            (Kind::Talks(cookie), _) => {
-                let counts = gate.channel_counts(*cookie).map_err(local)?;
-                return Ok((
-                    Reply::StreamCounts(StreamCounts {
-                        frames: counts.frames,
-                        foreign: counts.refused,
-                        too_much: 0,
-                    }),
-                    None,
-                ));
-            }
+            (Kind::Talks(cookie), _) => gate.channel_counts(*cookie),
             (Kind::HearsFrames(_), Some(heard)) => gate.frame_counts(heard.stream.port),
             (Kind::Hears(port), _) => gate.listener_counts(*port),
             (Kind::HearsFrames(_), None) => return Err(Self::no_end(end, stream)),
         };
         let counts = counts.map_err(local)?;
-        let counts = StreamCounts {
-            frames: counts.passed,
-            foreign: counts.foreign,
-            too_much: counts.too_much,
-        };
         Ok((Reply::StreamCounts(counts), None))
     }
 }
