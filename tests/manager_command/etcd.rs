@@ -376,7 +376,7 @@ fn admitted(connection: u64) -> Change {
     let Question::Reserve { ask, .. } = reserve(1) else {
         panic!("not a reservation");
     };
-    Change::Admitted(Stored {
+    let stored = Stored {
         request: connection.into(),
         granted: Granted {
             connection,
@@ -387,7 +387,8 @@ fn admitted(connection: u64) -> Change {
             number: 1,
             key: 1,
         },
-    })
+    };
+    Change::Admitted(stored.into())
 }
 
 /// The answer to a write is lost; a write comes a second time, late; another manager leads.

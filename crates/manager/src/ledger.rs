@@ -1,19 +1,20 @@
 //! The connections in force: admission, routes, identities, and the records from which all of it is built again.
 
 mod load;
-mod ways;
+mod longest;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use rtwire_plan::admission::{Admission, Denied, Offer, Ticket};
+use rtwire_plan::admission::{Admission, Denied, Offer, Route, Ticket};
 use rtwire_plan::identity::LARGEST_NUMBER;
-use rtwire_plan::{Contract, ContractKind, Network, Plan, Ratio, Transport};
+use rtwire_plan::{Contract, ContractKind, Plan, Ratio, Transport};
 
 use crate::connection::{Ask, Carrier, Granted, SMALLEST_FRAME_BYTES, Stored};
 use crate::message::{Hop, Reason, Refused};
 use crate::ports::Ports;
 use crate::snapshot::Snapshot;
+use crate::ways::Ways;
 
 /// The first port for connections of RTDiP that ask for any.
 const FIRST_PORT: u16 = 1_000;
@@ -25,7 +26,7 @@ const FIRST_SOURCE_PORT: u16 = 49_152;
 /// A connection in force.
 #[derive(Debug)]
 struct Live {
-    stored: Stored,
+    stored: Arc<Stored>,
     ticket: Ticket,
 }
 
@@ -41,8 +42,6 @@ struct Leaving {
 #[derive(Debug)]
 struct Place {
     number: usize,
-    /// The only neighbour.
-    neighbour: String,
     /// The connections that it sends.
     sent: BTreeSet<u64>,
     /// The sum of their rates, bytes per millisecond.
@@ -63,10 +62,7 @@ pub(crate) struct Ledger {
     leaving: BTreeMap<(u64, u64), Leaving>,
     by_request: HashMap<(usize, u128), u64>,
     places: HashMap<String, Place>,
-    /// For each switch whose hosts were asked for: the next node towards it. Hosts of one switch share its tree.
-    trees: HashMap<String, HashMap<String, String>>,
-    /// The switches and the links between them. Hosts forward nothing, so that a tree is found without them.
-    switches: Network,
+    ways: Ways,
     /// Destination ports in use, by transport and listener; source ports by transport and talker.
     ports: Ports,
     sources: Ports,
@@ -183,14 +179,26 @@ impl Ledger {
         Ok(offer.with_smallest(self.wire_bytes(0)))
     }
 
-    /// Checks a connection and reserves it, unless `only_ask`.
+    /// Returns the nodes from one host to another.
+    pub(crate) fn way(&mut self, talker: &str, listener: &str) -> Result<Vec<String>, Refused> {
+        self.ways.between(talker, listener)
+    }
+
+    pub(crate) fn route(&mut self, talker: &str, listener: &str) -> Result<Arc<Route>, Refused> {
+        let way = self.way(talker, listener)?;
+        self.admission
+            .route(&[way])
+            .map_err(|error| refused(Reason::Faulty, error.to_string()))
+    }
+
+    /// Checks a connection and reserves it, unless `only_ask`: then its id is 0.
     pub(crate) fn reserve(
         &mut self,
         talker: &str,
         request: u128,
         ask: &Ask,
         only_ask: bool,
-    ) -> Result<Granted, Refused> {
+    ) -> Result<Arc<Stored>, Refused> {
         let route = self.route(talker, &ask.listener)?;
         let offer = self.offer_of(ask)?;
         let ask = self.with_ports(talker, ask)?;
@@ -200,30 +208,31 @@ impl Ledger {
             .offer(&offer, &route)
             .map_err(|no| denied(&no))?;
         let promise_ns = self.admission.promise_ns(ticket).unwrap_or(u64::MAX);
-        let mut granted = Granted {
-            connection: 0,
-            epoch: self.epoch,
-            talker: talker.to_owned(),
-            ask,
-            promise_ns,
-            number,
-            key: self.base.key_of(number),
-        };
+        let (mut connection, mut epoch) = (0, self.epoch);
+        if !only_ask {
+            self.epoch += 1;
+            self.last_connection += 1;
+            (connection, epoch) = (self.last_connection, self.epoch);
+        }
+        let stored = Arc::new(Stored {
+            request,
+            granted: Granted {
+                connection,
+                epoch,
+                talker: talker.to_owned(),
+                ask,
+                promise_ns,
+                number,
+                key: self.base.key_of(number),
+            },
+        });
         if only_ask {
             // It was admitted a moment ago.
             let _ = self.admission.remove(ticket);
-            return Ok(granted);
+        } else {
+            self.enter(Arc::clone(&stored), ticket);
         }
-        self.epoch += 1;
-        self.last_connection += 1;
-        granted.connection = self.last_connection;
-        granted.epoch = self.epoch;
-        let stored = Stored {
-            request,
-            granted: granted.clone(),
-        };
-        self.enter(stored, ticket);
-        Ok(granted)
+        Ok(stored)
     }
 
     fn with_ports(&self, talker: &str, ask: &Ask) -> Result<Ask, Refused> {
@@ -275,9 +284,11 @@ impl Ledger {
 
     /// Releases a connection. Its id was checked before. What it holds of the links is free one promise later: its last
     /// frames may be under way until then.
-    pub(crate) fn release(&mut self, now_ns: u64, connection: u64) -> Option<Granted> {
-        let live = self.live.remove(&connection)?;
-        let granted = live.stored.granted;
+    pub(crate) fn release(&mut self, now_ns: u64, connection: u64) {
+        let Some(live) = self.live.remove(&connection) else {
+            return;
+        };
+        let granted = &live.stored.granted;
         let rate = u64::from(granted.ask.rate_bytes_per_ms);
         let until_ns = now_ns.saturating_add(granted.promise_ns);
         let leaving = Leaving {
@@ -302,7 +313,6 @@ impl Ledger {
         }
         self.numbers.remove(&granted.number);
         self.epoch += 1;
-        Some(granted)
     }
 
     /// Frees what released connections held, as far as their last frames have arrived.
@@ -382,21 +392,11 @@ impl Ledger {
         Ok(hops)
     }
 
-    /// Returns the connections as a plan can be made of them.
-    pub(crate) fn snapshot(&mut self) -> Snapshot {
-        let all: Vec<Granted> = self
-            .live
-            .values()
-            .map(|live| live.stored.granted.clone())
-            .collect();
-        let connections = all
-            .into_iter()
-            .filter_map(|granted| {
-                let way = self.way(&granted.talker, &granted.ask.listener).ok()?;
-                Some((granted, way))
-            })
-            .collect();
-        Snapshot::new(Arc::clone(&self.base), self.epoch, connections)
+    /// Returns the connections as a plan can be made of them. They are shared, not copied.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        let live = self.live.iter();
+        let connections = live.map(|(id, live)| (*id, Arc::clone(&live.stored)));
+        Snapshot::new(Arc::clone(&self.base), self.epoch, connections.collect())
     }
 }
 

@@ -60,6 +60,7 @@ mod shares;
 mod snapshot;
 #[cfg(test)]
 mod tests;
+mod ways;
 
 pub use budgets::{budgets_from_bytes, budgets_of, budgets_to_bytes};
 pub use client::{Client, Step};

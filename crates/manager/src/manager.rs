@@ -48,7 +48,7 @@ impl Default for Quotas {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// A connection is in force.
-    Admitted(Stored),
+    Admitted(Arc<Stored>),
     /// A connection is no longer in force.
     Released {
         /// The connection.
@@ -173,9 +173,9 @@ impl Manager {
         self.ledger.granted(connection)
     }
 
-    /// Returns the connections in force, ready to be planned anew.
+    /// Returns the connections in force, ready to be planned anew. Afterwards [`Snapshot::follow`] keeps it up with the manager.
     #[must_use]
-    pub fn snapshot(&mut self) -> Snapshot {
+    pub fn snapshot(&self) -> Snapshot {
         self.ledger.snapshot()
     }
 
@@ -227,12 +227,12 @@ impl Manager {
         if matches!(question, Question::Hello { .. }) {
             return Ok((header, question));
         }
-        let fresh = if header.epoch == self.settings.epoch {
-            let state = self.hosts.entry(header.host.clone()).or_default();
-            state.take(header.session, header.sequence, now_ns)
-        } else {
-            Freshness::NoSession
-        };
+        let state = self.hosts.get_mut(&header.host);
+        let fresh = state
+            .filter(|_| header.epoch == self.settings.epoch)
+            .map_or(Freshness::NoSession, |state| {
+                state.take(header.session, header.sequence, now_ns)
+            });
         match fresh {
             Freshness::New => Ok((header, question)),
             Freshness::Replayed => Err(no(Distrust::Replayed)),
@@ -291,11 +291,11 @@ impl Manager {
         // transmission of the request cannot bring about what its sender no longer waits for.
         let later = matches!(&answer, Answer::Refused(no) if no.reason == Reason::TooOften);
         let asks = matches!(question, Question::List { .. } | Question::Explain { .. });
-        if !later && !asks {
-            let state = self.hosts.entry(header.host.clone()).or_default();
-            state.keep(request, &answer);
+        let outcome = self.sealed(header, request, &answer, change);
+        if let Some(state) = self.hosts.get_mut(&header.host).filter(|_| !later && !asks) {
+            state.keep(request, answer);
         }
-        self.sealed(header, request, &answer, change)
+        outcome
     }
 
     fn sealed(
@@ -410,13 +410,9 @@ impl Manager {
         self.within_quotas(now_ns, host, ask, only_ask)?;
         self.shares.expire(now_ns, &mut self.ledger);
         match self.ledger.reserve(host, request, ask, only_ask) {
-            Ok(granted) if only_ask => Ok((Answer::Granted(granted), None)),
-            Ok(granted) => {
-                let stored = Stored {
-                    request,
-                    granted: granted.clone(),
-                };
-                Ok((Answer::Granted(granted), Some(Change::Admitted(stored))))
+            Ok(stored) => {
+                let answer = Answer::Granted(stored.granted.clone());
+                Ok((answer, (!only_ask).then_some(Change::Admitted(stored))))
             }
             Err(no) if no.reason == Reason::Capacity => {
                 Err(self.busy(now_ns, host, ask, no, only_ask))

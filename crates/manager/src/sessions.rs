@@ -1,6 +1,6 @@
 //! The sessions of one host: which messages are new, how often it may ask, and the answers it may ask for again.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use crate::message::Answer;
 use crate::seal::Window;
@@ -25,7 +25,9 @@ struct Session {
 pub(crate) struct HostState {
     sessions: Vec<Session>,
     unused: VecDeque<u64>,
-    answers: VecDeque<(u128, Answer)>,
+    answers: HashMap<u128, Answer>,
+    /// Their requests, the oldest first.
+    answered: VecDeque<u128>,
     /// Credit for requests.
     pub(crate) requests: Credit,
     /// Credit for hellos. It is not that of requests: a recorded hello may be sent again by anybody.
@@ -108,17 +110,40 @@ impl HostState {
 
     /// Returns the answer that this request had.
     pub(crate) fn answered(&self, request: u128) -> Option<&Answer> {
-        let mut answers = self.answers.iter();
-        answers
-            .find(|(id, _)| *id == request)
-            .map(|(_, answer)| answer)
+        self.answers.get(&request)
     }
 
     /// Keeps an answer for repetitions of its request.
-    pub(crate) fn keep(&mut self, request: u128, answer: &Answer) {
-        if self.answers.len() >= MOST_ANSWERS {
-            self.answers.pop_front();
+    pub(crate) fn keep(&mut self, request: u128, answer: Answer) {
+        if self.answers.insert(request, answer).is_none() {
+            self.answered.push_back(request);
         }
-        self.answers.push_back((request, answer.clone()));
+        if self.answered.len() > MOST_ANSWERS {
+            let oldest = self.answered.pop_front();
+            oldest.map(|oldest| self.answers.remove(&oldest));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_answers_are_kept_and_no_more() {
+        let mut state = HostState::default();
+        let answer = |connection| Answer::Released {
+            connection,
+            epoch: 1,
+        };
+        let most = MOST_ANSWERS as u64;
+        for number in 0..most + 10 {
+            state.keep(number.into(), answer(number));
+        }
+        for number in 0..most + 10 {
+            let expected = (number >= 10).then(|| answer(number));
+            assert_eq!(state.answered(number.into()), expected.as_ref(), "{number}");
+        }
+        assert_eq!(state.answers.len(), state.answered.len());
     }
 }

@@ -1,5 +1,6 @@
 //! The plan file of an epoch: the description's streams and the connections in force, planned as one.
 
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use rtwire_plan::schedule::Scheduling;
@@ -8,25 +9,27 @@ use rtwire_plan::{
     plan_with,
 };
 
-use crate::connection::{Carrier, Granted};
+use crate::connection::{Carrier, Granted, Stored};
 use crate::ledger::{contract, transport};
+use crate::manager::Change;
+use crate::ways::Ways;
 
 /// The first part of the name that a connection has in a plan file; its id follows.
 pub(crate) const PREFIX: &str = "connection-";
 
-/// The connections of one epoch, ready to be planned. Another thread may do it.
-#[derive(Clone, Debug)]
+/// The connections of one epoch, ready to be planned. Another thread may have it, and follow the manager's changes.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
     base: Arc<Plan>,
     epoch: u64,
-    connections: Vec<(Granted, Vec<String>)>,
+    connections: BTreeMap<u64, Arc<Stored>>,
 }
 
 impl Snapshot {
     pub(crate) fn new(
         base: Arc<Plan>,
         epoch: u64,
-        connections: Vec<(Granted, Vec<String>)>,
+        connections: BTreeMap<u64, Arc<Stored>>,
     ) -> Snapshot {
         Snapshot {
             base,
@@ -41,6 +44,20 @@ impl Snapshot {
         self.epoch
     }
 
+    /// Takes a change of the manager. All changes since the snapshot, in their order, give the snapshot of the manager now.
+    pub fn follow(&mut self, change: Change) {
+        match change {
+            Change::Admitted(stored) => {
+                self.epoch = stored.granted.epoch;
+                self.connections.insert(stored.granted.connection, stored);
+            }
+            Change::Released { connection, epoch } => {
+                self.epoch = epoch;
+                self.connections.remove(&connection);
+            }
+        }
+    }
+
     /// Plans the epoch anew. Each connection's deadline is its promise, so that the plan holds only if all promises do.
     ///
     /// # Errors
@@ -51,8 +68,12 @@ impl Snapshot {
         }
         let mut network = self.base.network.clone();
         let mut kept = Plan::clone(&self.base);
-        for (granted, way) in &self.connections {
-            let Some(stream) = self.stream(granted, way) else {
+        let mut ways = Ways::new(&self.base.network);
+        let hosts = self.base.network.hosts.iter();
+        let numbers: HashMap<&str, usize> = hosts.map(|one| one.name.as_str()).zip(0..).collect();
+        for connection in self.connections.values() {
+            let granted = &connection.granted;
+            let Some(stream) = self.stream(granted, &mut ways, &numbers) else {
                 continue;
             };
             kept.numbers_used = kept.numbers_used.max(granted.number);
@@ -71,10 +92,15 @@ impl Snapshot {
         plan_with(&network, &options, &mut scheduling)
     }
 
-    fn stream(&self, granted: &Granted, way: &[String]) -> Option<Stream> {
+    /// Returns a connection as a stream. `numbers` are those of the hosts.
+    fn stream(
+        &self,
+        granted: &Granted,
+        ways: &mut Ways,
+        numbers: &HashMap<&str, usize>,
+    ) -> Option<Stream> {
         let ask = &granted.ask;
-        let hosts = &self.base.network.hosts;
-        let number = |name: &str| hosts.iter().position(|host| host.name == name);
+        let way = ways.between(&granted.talker, &ask.listener).ok()?;
         let overhead = self.base.network.defaults.frame_overhead_bytes;
         let frame_bytes = u64::from(ask.padded_bytes());
         let wire_bytes = frame_bytes + overhead;
@@ -82,9 +108,9 @@ impl Snapshot {
         Some(Stream {
             name: format!("{PREFIX}{}", granted.connection),
             talker: granted.talker.clone(),
-            talker_index: number(&granted.talker)?,
+            talker_index: *numbers.get(granted.talker.as_str())?,
             listeners: vec![ask.listener.clone()],
-            listener_indices: vec![number(&ask.listener)?],
+            listener_indices: vec![*numbers.get(ask.listener.as_str())?],
             frame_bytes,
             payload_bytes: frame_bytes.saturating_sub(transport.header_bytes(ask.vlan.is_some())),
             wire_bytes,
@@ -97,7 +123,7 @@ impl Snapshot {
             transport,
             port: ask.port,
             vlan: ask.vlan,
-            routes: vec![way.to_vec()],
+            routes: vec![way],
             // What a program sends may be smaller than its largest frame.
             smallest_frame_bytes: Some(60),
             time_triggered: false,

@@ -10,6 +10,9 @@
     reason = "a benchmark that cannot run should stop"
 )]
 
+#[path = "manager/daemon.rs"]
+mod daemon;
+
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -23,8 +26,17 @@ use rtwire_managerd::{FileStore, Store as _};
 use rtwire_measure::bench::{Asked, BenchTable, Compared, Place, Row};
 use rtwire_measure::noise::{NoiseOptions, NoiseRecorder};
 use rtwire_plan::network::{Buffer, Defaults, Host, Link, Network, Switch};
-use rtwire_plan::{Options, plan};
+use rtwire_plan::{Options, Plan, plan};
 
+/// The widest budget, ns.
+const WIDEST_NS: u64 = 20_000_000;
+/// Nobody is refused for asking.
+const UNLIMITED: Quotas = Quotas {
+    connections: u32::MAX,
+    rate_bytes_per_ms: u64::MAX,
+    requests_per_second: u32::MAX,
+    requests_at_once: u32::MAX,
+};
 const EDGES: usize = 32;
 const HOSTS: usize = 1024;
 /// The requests that are measured at each size.
@@ -82,6 +94,26 @@ fn network() -> Network {
     network
 }
 
+fn plan_of_the_hall() -> Arc<Plan> {
+    Arc::new(plan(&network(), &Options::default()).unwrap())
+}
+
+/// Returns the needs of a small connection to a host.
+fn small_connection(to: usize) -> Ask {
+    Ask {
+        listener: format!("h{to}"),
+        carrier: Carrier::Udp,
+        pcp: 4,
+        vlan: None,
+        frame_bytes: 60,
+        rate_bytes_per_ms: 1,
+        burst_bytes: 84,
+        deadline_ns: None,
+        source_port: 0,
+        port: 0,
+    }
+}
+
 /// The hosts of the network, each with an open session.
 struct Hall {
     manager: Manager,
@@ -94,8 +126,8 @@ struct Hall {
 
 impl Hall {
     fn new() -> Hall {
-        let plan = Arc::new(plan(&network(), &Options::default()).unwrap());
-        let budgets = budgets_of(&plan, &[20_000_000; 8]).unwrap();
+        let plan = plan_of_the_hall();
+        let budgets = budgets_of(&plan, &[WIDEST_NS; 8]).unwrap();
         let keys: Vec<Key> = (0..HOSTS)
             .map(|host| {
                 let mut bytes = [7; 32];
@@ -108,12 +140,7 @@ impl Hall {
             .map(|(host, key)| (format!("h{host}"), key.clone()))
             .collect();
         let settings = Settings {
-            quotas: Quotas {
-                connections: u32::MAX,
-                rate_bytes_per_ms: u64::MAX,
-                requests_per_second: u32::MAX,
-                requests_at_once: u32::MAX,
-            },
+            quotas: UNLIMITED,
             ..Settings::default()
         };
         let manager = Manager::new(plan, &budgets, Restored::default(), named, settings).unwrap();
@@ -159,18 +186,7 @@ impl Hall {
         let from = self.below(HOSTS);
         let to = (from + 1 + self.below(HOSTS - 1)) % HOSTS;
         self.requests += 1;
-        let ask = Ask {
-            listener: format!("h{to}"),
-            carrier: Carrier::Udp,
-            pcp: 4,
-            vlan: None,
-            frame_bytes: 60,
-            rate_bytes_per_ms: 1,
-            burst_bytes: 84,
-            deadline_ns: None,
-            source_port: 0,
-            port: 0,
-        };
+        let ask = small_connection(to);
         let question = Question::Reserve {
             request: self.requests,
             only_ask: false,
@@ -381,10 +397,19 @@ fn main() {
     let mut rows = Vec::new();
     // On the disk of the results, not in memory.
     let folder = tempfile::tempdir_in(&target).unwrap();
-    let mut store = FileStore::open(folder.path()).unwrap();
     for count in sizes {
         eprintln!("{count} connections …");
+        // Closed again at the end: the running manager opens it.
+        let mut store = FileStore::open(folder.path()).unwrap();
         rows.extend(measure(&mut hall, *count, &mut store));
+        drop(store);
+        // In a copy, so that hall and store go on as one.
+        let copy = tempfile::tempdir_in(&target).unwrap();
+        for file in std::fs::read_dir(folder.path()).unwrap() {
+            let file = file.unwrap();
+            std::fs::copy(file.path(), copy.path().join(file.file_name())).unwrap();
+        }
+        rows.extend(daemon::rows(copy.path(), *count));
     }
     let noise = noise.ok().and_then(|noise| noise.stop().ok());
     let table = BenchTable::of(asked.command(), noise, rows);

@@ -1,117 +1,142 @@
 //! The newest epoch as a plan file beside the store, written by a thread of its own.
 //!
 //! Planning anew takes longer than admitting. So epochs that come in quick succession have one file, of the newest.
+//! The thread has its own list of the connections and follows the changes: the loop that answers never stops to copy them.
 
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, TryRecvError, channel};
-use std::thread;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use rtwire_manager::{Manager, Snapshot};
+use rtwire_manager::{Change, Manager, Snapshot};
 use rtwire_plan::plan_file;
 
 use crate::service::{Told, plan_path};
 
-/// The divisor of the manager's time: copying its connections may take a twentieth.
-const COPY_SHARE: u32 = 20;
+/// The least time from one file's beginning to the next one's: planning and writing take time from the answers.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// The writer of plan files.
 #[derive(Debug)]
 pub(crate) struct Epochs {
-    path: PathBuf,
-    changed: bool,
-    working: Option<Receiver<Result<u64, String>>>,
-    not_before: Option<Instant>,
+    /// `None` once the thread shall end.
+    changes: Option<Sender<Change>>,
+    troubles: Receiver<String>,
+    thread: Option<JoinHandle<()>>,
     /// True once this value is gone: what its thread planned is no longer wanted.
     is_over: Arc<AtomicBool>,
 }
 
 impl Drop for Epochs {
     fn drop(&mut self) {
+        // The end of the process ends the thread: the file is replaced as a whole or not at all.
         self.is_over.store(true, Ordering::Release);
     }
 }
 
 impl Epochs {
-    pub(crate) fn new(state: &Path) -> Epochs {
-        Epochs {
+    /// Begins with the manager's present epoch: the file of an earlier start may be older than the store.
+    pub(crate) fn new(state: &Path, manager: &Manager) -> Epochs {
+        let (changes, changed) = channel();
+        let (told, troubles) = channel();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let writer = Writer {
             path: plan_path(state),
-            // The file of an earlier start may be older than the store.
-            changed: true,
-            working: None,
-            not_before: None,
-            is_over: Arc::default(),
+            snapshot: manager.snapshot(),
+            is_over: Arc::clone(&is_over),
+        };
+        Epochs {
+            changes: Some(changes),
+            troubles,
+            thread: Some(thread::spawn(move || writer.run(&changed, &told))),
+            is_over,
         }
     }
 
-    pub(crate) fn note_change(&mut self) {
-        self.changed = true;
+    /// Tells of a change. Costs a message to the thread.
+    pub(crate) fn follow(&self, change: Change) {
+        if let Some(changes) = &self.changes {
+            // The thread takes all of them until this value is gone.
+            let _ = changes.send(change);
+        }
     }
 
-    /// Takes what the thread has done, and starts it again if there is a newer epoch.
-    pub(crate) fn look(&mut self, manager: &mut Manager, tell: &mut dyn FnMut(Told)) {
-        if let Some(working) = &self.working {
-            match working.try_recv() {
-                Err(TryRecvError::Empty) => return,
-                Err(TryRecvError::Disconnected) => {}
-                Ok(Ok(_)) => {}
-                Ok(Err(message)) => tell(Told::Trouble(message)),
-            }
-            self.working = None;
+    /// Tells what the thread could not do.
+    pub(crate) fn look(&self, tell: &mut dyn FnMut(Told)) {
+        for message in self.troubles.try_iter() {
+            tell(Told::Trouble(message));
         }
-        let early = self.not_before.is_some_and(|time| Instant::now() < time);
-        if !self.changed || early {
-            return;
-        }
-        let begun = Instant::now();
-        let snapshot = manager.snapshot();
-        let pause = begun.elapsed() * COPY_SHARE;
-        self.not_before = Some(Instant::now() + pause.min(Duration::from_secs(60)));
-        self.changed = false;
-        let (done, working) = channel();
-        let path = self.path.clone();
-        let is_over = Arc::clone(&self.is_over);
-        // The end of the process ends it: the file is replaced as a whole or not at all.
-        thread::spawn(move || {
-            let _ = done.send(write(&path, &snapshot, &is_over));
-        });
-        self.working = Some(working);
     }
 
-    /// Writes the last epoch before the manager ends.
-    pub(crate) fn finish(&mut self, manager: &mut Manager, tell: &mut dyn FnMut(Told)) {
-        if let Some(working) = self.working.take() {
-            if let Ok(Err(message)) = working.recv() {
-                tell(Told::Trouble(message));
-            }
+    /// Waits for the file of the last epoch.
+    pub(crate) fn finish(&mut self, tell: &mut dyn FnMut(Told)) {
+        self.changes = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic was told by its own message.
+            let _ = thread.join();
         }
-        if self.changed {
-            if let Err(message) = write(&self.path, &manager.snapshot(), &self.is_over) {
-                tell(Told::Trouble(message));
-            }
-        }
+        self.look(tell);
     }
 }
 
-fn write(path: &Path, snapshot: &Snapshot, is_over: &AtomicBool) -> Result<u64, String> {
-    let epoch = snapshot.epoch();
-    let plan = snapshot.plan().map_err(|refusal| {
-        format!("epoch {epoch} has no plan file, though its promises rest on budgets: {refusal}")
-    })?;
-    // A later leadership of this process has its own file of a later epoch.
-    if is_over.load(Ordering::Acquire) {
-        return Ok(epoch);
+/// The state of the thread.
+struct Writer {
+    path: PathBuf,
+    snapshot: Snapshot,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Writer {
+    fn run(mut self, changes: &Receiver<Change>, troubles: &Sender<String>) {
+        let mut goes_on = true;
+        loop {
+            let until = Instant::now() + PAUSE;
+            if let Err(message) = self.write() {
+                // Nobody hears it after the end.
+                let _ = troubles.send(message);
+            }
+            let Some(first) = changes.recv().ok().filter(|_| goes_on) else {
+                return;
+            };
+            self.snapshot.follow(first);
+            // Until then, and all that is there.
+            loop {
+                match changes.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                    Ok(change) => self.snapshot.follow(change),
+                    Err(RecvTimeoutError::Timeout) => break,
+                    Err(RecvTimeoutError::Disconnected) => {
+                        goes_on = false;
+                        break;
+                    }
+                }
+            }
+        }
     }
-    let beside = path.with_extension("json.new");
-    let done = File::create(&beside).and_then(|mut file| {
-        file.write_all(plan_file::text(&plan).as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&beside, path)
-    });
-    done.map_err(|error| format!("cannot write `{}`: {error}", path.display()))?;
-    Ok(epoch)
+
+    fn write(&self) -> Result<(), String> {
+        if self.is_over.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let epoch = self.snapshot.epoch();
+        let plan = self.snapshot.plan().map_err(|refusal| {
+            format!(
+                "epoch {epoch} has no plan file, though its promises rest on budgets: {refusal}"
+            )
+        })?;
+        // A later leadership of this process has its own file of a later epoch.
+        if self.is_over.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let beside = self.path.with_extension("json.new");
+        let done = File::create(&beside).and_then(|mut file| {
+            file.write_all(plan_file::text(&plan).as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&beside, &self.path)
+        });
+        done.map_err(|error| format!("cannot write `{}`: {error}", self.path.display()))
+    }
 }

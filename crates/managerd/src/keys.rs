@@ -5,7 +5,10 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, SystemTime};
 
 use rtwire_manager::{Key, is_name};
 
@@ -116,6 +119,21 @@ pub fn read_key(path: &Path) -> Result<Key, ManagerdError> {
     Ok(Key::new(&bytes))
 }
 
+/// The keys that a thread of its own reads again. The looks at a thousand files take milliseconds, which no answer shall wait.
+#[derive(Debug)]
+pub(crate) struct KeyWatch {
+    news: Receiver<Result<HashMap<String, Key>, ManagerdError>>,
+    /// The thread ends when this is gone.
+    _alive: Arc<()>,
+}
+
+impl KeyWatch {
+    /// Returns all keys if a file came, went or changed since the last call. Costs no system call.
+    pub(crate) fn changed(&self) -> Result<Option<HashMap<String, Key>>, ManagerdError> {
+        self.news.try_recv().ok().transpose()
+    }
+}
+
 /// A folder of key files.
 #[derive(Debug)]
 pub(crate) struct KeyFolder {
@@ -128,6 +146,29 @@ impl KeyFolder {
         KeyFolder {
             path: path.to_owned(),
             seen: Vec::new(),
+        }
+    }
+
+    /// Looks at the files again and again, in a thread.
+    pub(crate) fn watch(mut self, every: Duration) -> KeyWatch {
+        let (told, news) = channel();
+        let alive = Arc::new(());
+        let wanted = Arc::downgrade(&alive);
+        thread::spawn(move || {
+            loop {
+                thread::sleep(every);
+                if wanted.strong_count() == 0 {
+                    return;
+                }
+                if let Some(news) = self.changed().transpose() {
+                    // Nobody hears it at the end.
+                    let _ = told.send(news);
+                }
+            }
+        });
+        KeyWatch {
+            news,
+            _alive: alive,
         }
     }
 

@@ -13,14 +13,14 @@ use rtwire_manager::{
 use rtwire_plan::Plan;
 
 use crate::epochs::Epochs;
-use crate::keys::{KeyFolder, random};
+use crate::keys::{KeyFolder, KeyWatch, random};
 use crate::status::{LinkStatus, ManagerStatus, write_status};
 use crate::times::NewestTimes;
 use crate::{EtcdAddress, FileStore, ManagerdError, Store};
 
 /// The datagrams that are answered after one write to the store, at most.
 const MOST_IN_A_GROUP: usize = 256;
-/// The time between two looks at the key files and the plan file, and the longest wait for a datagram.
+/// The time between two looks at the key files, and at what other threads tell; and the longest wait for a datagram.
 const LOOK: Duration = Duration::from_millis(200);
 /// The time between two status files.
 const STATUS: Duration = Duration::from_secs(1);
@@ -89,7 +89,7 @@ pub struct Service {
     manager: Manager,
     store: Box<dyn Store>,
     socket: UdpSocket,
-    keys: KeyFolder,
+    keys: KeyWatch,
     epochs: Epochs,
     start: Instant,
     times: NewestTimes,
@@ -157,12 +157,13 @@ impl Service {
         let links = plan.network.links.iter().flat_map(both).collect();
         let manager = Manager::new(plan, &budgets, restored, known, of_manager)?;
         let socket = bound(settings.listen)?;
+        let epochs = Epochs::new(&settings.state, &manager);
         Ok(Some(Service {
             manager,
             store,
             socket,
-            keys,
-            epochs: Epochs::new(&settings.state),
+            keys: keys.watch(LOOK),
+            epochs,
             start: Instant::now(),
             times: NewestTimes::default(),
             links,
@@ -243,8 +244,9 @@ impl Service {
             }
             if !changes.is_empty() {
                 self.store.write(&changes)?;
-                self.epochs.note_change();
-                changes.clear();
+                for change in changes.drain(..) {
+                    self.epochs.follow(change);
+                }
             }
             // After all decisions: what is answered was decided by a manager that led.
             self.store.leads()?;
@@ -259,7 +261,7 @@ impl Service {
                 self.look(tell);
             }
         }
-        self.epochs.finish(&mut self.manager, tell);
+        self.epochs.finish(tell);
         self.tell_status(tell);
         Ok(())
     }
@@ -314,7 +316,7 @@ impl Service {
         }
     }
 
-    /// Reads changed keys, and has the plan file written.
+    /// Takes changed keys, tells what went wrong, writes the status.
     fn look(&mut self, tell: &mut dyn FnMut(Told)) {
         let read = self.keys.changed().and_then(|keys| match keys {
             Some(keys) => Ok(self.manager.rekey(keys).map(|()| true)?),
@@ -325,7 +327,7 @@ impl Service {
             Ok(false) => {}
             Err(error) => tell(Told::Trouble(format!("{error}; the keys of before stay"))),
         }
-        self.epochs.look(&mut self.manager, tell);
+        self.epochs.look(tell);
         if self.told.is_none_or(|told| told.elapsed() >= STATUS) {
             self.tell_status(tell);
         }

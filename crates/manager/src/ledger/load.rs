@@ -4,23 +4,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use rtwire_plan::admission::{Admission, Budgets, Ticket};
-use rtwire_plan::{Link, Network, Plan, Transport};
+use rtwire_plan::{Plan, Transport};
 
 use super::{Ledger, Live, Place};
 use crate::ManagerError;
 use crate::connection::{Carrier, Stored};
 use crate::ports::Ports;
-
-/// Returns the switches of a network and the links between them, in the description's order: it decides among equal routes.
-fn only_switches(network: &Network) -> Network {
-    let names: HashSet<&str> = network.switches.iter().map(|at| at.name.as_str()).collect();
-    let between = |link: &&Link| link.ends.iter().all(|end| names.contains(end.as_str()));
-    Network {
-        switches: network.switches.clone(),
-        links: network.links.iter().filter(between).cloned().collect(),
-        ..Network::default()
-    }
-}
+use crate::ways::Ways;
 
 impl Ledger {
     /// Returns the ledger of a plan with these stored connections. `last_connection` and `epoch` are the largest ones
@@ -35,18 +25,8 @@ impl Ledger {
         let (admission, _) = Admission::with_streams(&base.network, budgets)?;
         let mut places = HashMap::new();
         for (number, host) in base.network.hosts.iter().enumerate() {
-            let links = &base.network.links;
-            let neighbour = links
-                .iter()
-                .find_map(|link| match &link.ends {
-                    [a, b] if *a == host.name => Some(b.clone()),
-                    [a, b] if *b == host.name => Some(a.clone()),
-                    _ => None,
-                })
-                .unwrap_or_default();
             let place = Place {
                 number,
-                neighbour,
                 sent: BTreeSet::new(),
                 sent_rate: 0,
                 leaving: (0, 0),
@@ -60,8 +40,7 @@ impl Ledger {
             leaving: BTreeMap::new(),
             by_request: HashMap::new(),
             places,
-            trees: HashMap::new(),
-            switches: only_switches(&base.network),
+            ways: Ways::new(&base.network),
             ports: Ports::default(),
             sources: Ports::default(),
             numbers: HashSet::new(),
@@ -126,11 +105,11 @@ impl Ledger {
         if self.admission.promise_ns(ticket) != Some(granted.promise_ns) {
             return Err(broken("its promise is another one now".to_owned()));
         }
-        self.enter(stored, ticket);
+        self.enter(Arc::new(stored), ticket);
         Ok(())
     }
 
-    pub(super) fn enter(&mut self, stored: Stored, ticket: Ticket) {
+    pub(super) fn enter(&mut self, stored: Arc<Stored>, ticket: Ticket) {
         let granted = &stored.granted;
         let (id, carrier) = (granted.connection, granted.ask.carrier);
         if let Some(place) = self.places.get_mut(&granted.talker) {

@@ -126,6 +126,8 @@ struct World {
     recorded: Vec<Vec<u8>>,
     hosts: Vec<Host>,
     manager: Manager,
+    /// The manager's snapshot at its start, with its changes since then.
+    followed: Snapshot,
     disk: Disk,
     plan: Arc<Plan>,
     budgets: Budgets,
@@ -163,6 +165,7 @@ impl World {
             sent: 0,
             recorded: Vec::new(),
             hosts,
+            followed: manager.snapshot(),
             manager,
             disk,
             plan,
@@ -210,6 +213,7 @@ impl World {
         self.manager = self
             .disk
             .manager(&self.plan, &self.budgets, self.starts, self.now_ns);
+        self.followed = self.manager.snapshot();
     }
 
     fn arrive(&mut self, host: usize, to_manager: bool, bytes: &[u8]) {
@@ -226,10 +230,10 @@ impl World {
                 self.crash();
                 return;
             }
-            outcome
-                .change
-                .iter()
-                .for_each(|change| self.disk.write(change));
+            if let Some(change) = outcome.change {
+                self.disk.write(&change);
+                self.followed.follow(change);
+            }
             if let Some(answer) = outcome.answer {
                 self.send(host, false, &answer);
             }
@@ -453,6 +457,7 @@ impl World {
             .collect();
         assert_eq!(believed, stored);
         assert_eq!(self.manager.connections(), stored.len());
+        assert_eq!(self.followed, self.manager.snapshot());
         for (id, granted) in &believed {
             assert_eq!(self.manager.granted(*id), Some(granted));
         }
