@@ -19,7 +19,7 @@ use rtwire_wire::rtdip::{Header, Semantics};
 use crate::room::{HOSTS, Room, until};
 use crate::streams::{MORE, by_agent, listener_of, plan_of, session, talker_of};
 
-const STREAM: &str = "press-state";
+pub(crate) const STREAM: &str = "press-state";
 const SECOND: Duration = Duration::from_secs(1);
 /// The contract of `press-state` on the wire: 1250 frames a second of 1000 bytes, with 24 each beyond.
 const RATE: u64 = 1_250 * 1_024;
@@ -30,7 +30,7 @@ fn identity(room: &Room, stream: &str) -> Identity {
     planned.unwrap().identity.clone()
 }
 
-fn wish(room: &Room, end: End, stream: &str) -> StreamWish {
+pub(crate) fn wish(room: &Room, end: End, stream: &str) -> StreamWish {
     let own = identity(room, stream);
     StreamWish {
         end,

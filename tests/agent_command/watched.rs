@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use rtwire_agent::Reply;
+use rtwire_agent::{End, Reply};
 use rtwire_testkit::require;
 use serde_json::Value;
 
 use crate::room::{BINARY, Room, Running, text, until, wish};
 use crate::streams::{by_agent, listener_of, talker_of};
+use crate::streams_faults::{STREAM, wish as stream_wish};
 
 /// The families of a text with their samples, by the reader of Prometheus's own library for Python.
 const READER: &str = "
@@ -62,7 +63,27 @@ fn figures_are_those_of_the_manager_and_the_agents() {
     let _manager = room.manager();
     let _agents = [room.agent("press"), room.agent("office")];
     let mut client = room.client("press");
-    let (_channel, _socket) = client.reserve(wish()).unwrap();
+    let (channel, socket) = client.reserve(wish()).unwrap();
+    let mut hearing = room.client("office");
+    let (_, heard) = hearing.listen(channel.connection).unwrap();
+    let (_, _stream) = client
+        .open(stream_wish(&room, End::Talker, STREAM))
+        .unwrap();
+    // Five frames as admitted, and two that are too long: the program at the other end counts what comes.
+    heard
+        .set_read_timeout(Some(Duration::from_secs(5)))
+        .unwrap();
+    let mut came = 0;
+    for (count, bytes) in [(2, 959), (5, 958)] {
+        for _ in 0..count {
+            // Longer ones have the error of a frame that was dropped.
+            let _ = socket.send(&vec![7; bytes]);
+            if bytes == 958 {
+                assert_eq!(heard.recv(&mut [0; 2_000]).unwrap(), bytes);
+                came += 1;
+            }
+        }
+    }
     let files = ["manager.status", "press.status", "office.status"];
     let known = |name: &str, key: &str| {
         let bytes = fs::read(room.path(name)).ok()?;
@@ -71,6 +92,26 @@ fn figures_are_those_of_the_manager_and_the_agents() {
     until("the connection in the files", || {
         known(files[0], "connections") == Some(1) && known(files[1], "channels") == Some(1)
     });
+
+    let end_of = |name: &str, stream: &str| {
+        let bytes = fs::read(room.path(name)).ok()?;
+        let status: Value = serde_json::from_slice(&bytes).ok()?;
+        let mut ends = status["ends"].as_array()?.iter();
+        ends.find(|end| end["stream"] == stream).cloned()
+    };
+    until("the counts of both ends in the files", || {
+        let counts = |name, end, foreign| {
+            end_of(name, "connection-1").is_some_and(|found| {
+                found["end"] == end && found["frames"] == came && found["foreign"] == foreign
+            })
+        };
+        counts(files[1], "talker", 2) && counts(files[2], "listener", 0)
+    });
+    let stream = end_of(files[1], STREAM).unwrap();
+    assert_eq!(
+        (&stream["end"], &stream["pid"], &stream["frames"]),
+        (&"talker".into(), &std::process::id().into(), &0.into())
+    );
 
     let mut command = Command::new(BINARY);
     command
@@ -126,6 +167,8 @@ fn figures_are_those_of_the_manager_and_the_agents() {
     );
     let press = serde_json::json!({"host": "press"});
     assert_eq!(value("rtwire_agent_channels", &press), 1.0);
+    let end = serde_json::json!({"host": "office", "stream": "connection-1", "end": "listener"});
+    assert_eq!(value("rtwire_agent_stream_frames_total", &end), 5.0);
     // The stream of the plan (10.24 Mbit/s on the wire), its best effort, and the connection of 8 Mbit/s.
     let link = serde_json::json!({"from": "press", "to": "s1"});
     let promised = value("rtwire_link_promised_bits_per_second", &link);
@@ -143,7 +186,14 @@ fn figures_are_those_of_the_manager_and_the_agents() {
     let top = room.rtwire(&["top", files[0], files[1], "none.status"]);
     let shown = text(&top);
     assert_eq!(top.status.code(), Some(0), "{shown}");
-    for part in ["connections 1", "press>s1", "100 Mbit/s", "`none.status`"] {
+    for part in [
+        "connections 1",
+        "press>s1",
+        "100 Mbit/s",
+        "connection-1",
+        STREAM,
+        "`none.status`",
+    ] {
         assert!(shown.contains(part), "no {part}: {shown}");
     }
     let foreign = room.rtwire(&["top", "plan.json"]);

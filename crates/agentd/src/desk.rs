@@ -9,6 +9,7 @@
 //! manager offers it to others.
 
 mod connections;
+mod counts;
 mod giving_back;
 mod streams;
 
@@ -268,25 +269,6 @@ impl Desk {
         let held = self.owned(program, connection)?;
         self.free(&[held]);
         Ok((Reply::Released { connection }, None))
-    }
-
-    fn counts(&self, program: Program, connection: u64) -> Answered {
-        let held = self.owned(program, connection)?;
-        let gate = &self.place.gate;
-        let port = held.granted.ask.port;
-        let counts = match held.end {
-            HeldEnd::Sends { cookie, .. } => gate.channel_counts(cookie),
-            HeldEnd::Hears => gate.listener_counts(port),
-            HeldEnd::HearsFrames(_) => gate.frame_counts(port),
-        };
-        let counts = counts.map_err(local)?;
-        let reply = Reply::Counts {
-            connection,
-            frames: counts.frames,
-            foreign: counts.foreign,
-            too_much: counts.too_much,
-        };
-        Ok((reply, None))
     }
 
     fn control(&self, program: Program, came: Option<OwnedFd>) -> Answered {

@@ -30,4 +30,4 @@ mod streams;
 
 pub use error::AgentError;
 pub use service::{Agent, AgentSettings, Told, group_number, remove};
-pub use status::{AgentStatus, status_schema};
+pub use status::{AgentStatus, EndStatus, status_schema};

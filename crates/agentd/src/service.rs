@@ -313,6 +313,7 @@ impl Agent {
             program: "agent".to_owned(),
             host: self.settings.host.clone(),
             channels: self.desk.channels(),
+            ends: self.desk.ends(),
             shares_granted: counts.granted.load(Ordering::Relaxed),
             shares_refused: counts.refused.load(Ordering::Relaxed),
             shares_unanswered: counts.unanswered.load(Ordering::Relaxed),

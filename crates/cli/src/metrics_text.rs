@@ -243,6 +243,33 @@ fn agent(all: &mut Families, status: &rtwire_agentd::AgentStatus) {
     for (name, help, value) in counters {
         all.add((name, "counter", help), &labels, number(value));
     }
+    for end in &status.ends {
+        let labels = [
+            ("host", status.host.as_str()),
+            ("stream", end.stream.as_str()),
+            ("end", end.end.as_str()),
+        ];
+        let counters = [
+            (
+                "rtwire_agent_stream_frames_total",
+                "Frames that a program has sent or heard on a stream or a connection, since it has it.",
+                end.frames,
+            ),
+            (
+                "rtwire_agent_stream_foreign_total",
+                "Frames on it that were not the stream's, dropped.",
+                end.foreign,
+            ),
+            (
+                "rtwire_agent_stream_too_much_total",
+                "Frames for a listener beyond the contract, dropped.",
+                end.too_much,
+            ),
+        ];
+        for (name, help, value) in counters {
+            all.add((name, "counter", help), &labels, number(value));
+        }
+    }
     all.times(
         (
             "rtwire_agent_reservation_seconds",

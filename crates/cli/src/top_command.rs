@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use rtwire_agentd::AgentStatus;
 use rtwire_managerd::Times;
 use rtwire_measure::units::{duration, rate};
 use rtwire_sys::signal;
@@ -135,11 +136,41 @@ fn view(files: &[PathBuf]) -> (String, bool) {
             ]);
         }
         table(&mut text, 1, &rows);
+        text += &ends(&agents);
     }
     for trouble in &troubles {
         text += &format!("note: {trouble}\n");
     }
     (text, !managers.is_empty() || !agents.is_empty())
+}
+
+/// Returns the table of the ends that programs have; nothing if there is none.
+fn ends(agents: &[AgentStatus]) -> String {
+    let head = [
+        "stream", "host", "end", "process", "frames", "foreign", "too much",
+    ];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    for (agent, end) in agents
+        .iter()
+        .flat_map(|agent| agent.ends.iter().map(move |end| (agent, end)))
+    {
+        rows.push(vec![
+            end.stream.clone(),
+            agent.host.clone(),
+            end.end.clone(),
+            end.pid.to_string(),
+            end.frames.to_string(),
+            end.foreign.to_string(),
+            end.too_much.to_string(),
+        ]);
+    }
+    let mut text = String::new();
+    if rows.len() > 1 {
+        text.push('\n');
+        // Names to the left, as far as the process.
+        table(&mut text, 3, &rows);
+    }
+    text
 }
 
 fn times(times: Option<Times>) -> String {

@@ -38,12 +38,12 @@ const ROOM_BYTES: usize = 1_024 * 2_304;
 /// One end that a program has open.
 #[derive(Debug)]
 pub(super) struct OpenEnd {
-    of: Program,
-    kind: Kind,
+    pub(super) of: Program,
+    pub(super) kind: Kind,
 }
 
 #[derive(Debug)]
-enum Kind {
+pub(super) enum Kind {
     /// A talker's socket, by its cookie.
     Talks(u64),
     /// A listener of datagrams, by its port.
@@ -321,7 +321,7 @@ impl Desk {
         Ok((frames, socket.into()))
     }
 
-    fn no_end(end: End, stream: &str) -> Reply {
+    pub(super) fn no_end(end: End, stream: &str) -> Reply {
         refused(
             "foreign",
             format!("this program has no {end} of a stream \"{stream}\" open"),
@@ -378,23 +378,6 @@ impl Desk {
             }),
             Err(error) => (self.tell)(Told::Trouble(error.to_string())),
         }
-    }
-
-    pub(super) fn stream_counts(&self, program: Program, end: End, stream: &str) -> Answered {
-        let key = (stream.to_owned(), end);
-        let open = lock(&self.open);
-        let own = open.get(&key).filter(|one| one.of.id == program.id);
-        let own = own.ok_or_else(|| Self::no_end(end, stream))?;
-        let gate = &self.place.gate;
-        let heard = self.place.streams.heard.get(stream);
-        let counts = match (&own.kind, heard) {
-            (Kind::Talks(cookie), _) => gate.channel_counts(*cookie),
-            (Kind::HearsFrames(_), Some(heard)) => gate.frame_counts(heard.stream.port),
-            (Kind::Hears(port), _) => gate.listener_counts(*port),
-            (Kind::HearsFrames(_), None) => return Err(Self::no_end(end, stream)),
-        };
-        let counts = counts.map_err(local)?;
-        Ok((Reply::StreamCounts(counts), None))
     }
 }
 
