@@ -51,7 +51,8 @@ impl Admission {
                 let number = u32::try_from(names.len()).map_err(|_| AdmissionError::Range {
                     what: "the number of links".to_owned(),
                 })?;
-                admission.numbers.insert((from.clone(), to.clone()), number);
+                let of_node = admission.numbers.entry(from.clone()).or_default();
+                of_node.insert(to.clone(), number);
                 names.push(PortNames {
                     from,
                     to,

@@ -46,6 +46,7 @@ mod refine;
 mod tests;
 mod types;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use check::{Crossing, Delta, Label, Port, PortClass, Sum};
@@ -65,8 +66,8 @@ pub struct Admission {
     /// The traffic over each input of each port, by class, by [`Port::first_cell`].
     cells: Vec<Sum>,
     pools: Vec<Pool>,
-    /// Names of nodes and the numbers of ports between neighbours.
-    numbers: std::collections::HashMap<(String, String), u32>,
+    /// The numbers of ports, by the node and then by its neighbour.
+    numbers: HashMap<String, HashMap<String, u32>>,
     largest_frame_bits: u64,
     foreign_frame_bits: u64,
     smallest_frame_bits: u64,
@@ -117,18 +118,17 @@ impl Admission {
             }
             let mut before = types::NONE;
             for pair in way.windows(2) {
-                let key = (pair[0].clone(), pair[1].clone());
-                let Some(port) = self.numbers.get(&key) else {
+                let Some(port) = self.port_number(&pair[0], &pair[1]) else {
                     return Err(AdmissionError::NoRoute {
                         what: format!("there is no link from \"{}\" to \"{}\"", pair[0], pair[1]),
                     });
                 };
                 let known = hops
                     .iter()
-                    .position(|hop| hop.port == *port && hop.before == before);
+                    .position(|hop| hop.port == port && hop.before == before);
                 before = match known {
                     Some(at) => types::short(at)?,
-                    None if hops.iter().any(|hop| hop.port == *port) => {
+                    None if hops.iter().any(|hop| hop.port == port) => {
                         return Err(AdmissionError::NoRoute {
                             what: format!(
                                 "the ways part and come together again at \"{}\"",
@@ -138,7 +138,7 @@ impl Admission {
                     }
                     None => {
                         hops.push(types::RouteHop {
-                            port: *port,
+                            port,
                             cell: 0,
                             before,
                         });
@@ -151,19 +151,21 @@ impl Admission {
         Route::new(self, hops, ends).map(Arc::new)
     }
 
+    fn port_number(&self, from: &str, to: &str) -> Option<u32> {
+        self.numbers.get(from)?.get(to).copied()
+    }
+
     /// Returns the budget of a class at the port of `from` towards `to`, nanoseconds.
     #[must_use]
     pub fn budget_ns(&self, from: &str, to: &str, class: u8) -> Option<u64> {
-        let port = *self.numbers.get(&(from.to_owned(), to.to_owned()))?;
-        let port = &self.ports[port as usize];
+        let port = &self.ports[self.port_number(from, to)? as usize];
         (class < port.classes).then(|| self.class(port, class).budget_ns)
     }
 
     /// Returns the rate that the admitted streams leave of the link from `from` to `to`, bit/s, rounded down.
     #[must_use]
     pub fn rate_left_bps(&self, from: &str, to: &str) -> Option<u64> {
-        let port = *self.numbers.get(&(from.to_owned(), to.to_owned()))?;
-        let port = &self.ports[port as usize];
+        let port = &self.ports[self.port_number(from, to)? as usize];
         let classes = (0..port.classes).map(|class| self.class(port, class).total.rate);
         let used = classes.fold(0_u64, u64::saturating_add);
         Some(port.rate.saturating_sub(used) >> types::RATE_BITS)

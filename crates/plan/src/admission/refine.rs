@@ -51,8 +51,7 @@ impl Refined {
         to: &str,
         class: u8,
     ) -> Option<u64> {
-        let key = (from.to_owned(), to.to_owned());
-        let port = &admission.ports[*admission.numbers.get(&key)? as usize];
+        let port = &admission.ports[admission.port_number(from, to)? as usize];
         (class < port.classes)
             .then(|| ns_up(self.delays[port.first_class as usize + usize::from(class)]))
     }

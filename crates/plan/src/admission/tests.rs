@@ -449,7 +449,11 @@ fn each_port_has_the_map_of_its_node() {
     for seed in 1..=40 {
         let network = random::network(&mut Dice(seed));
         let admission = Admission::new(&network, &Budgets::default()).unwrap();
-        for ((node, to), number) in &admission.numbers {
+        let ports = admission
+            .numbers
+            .iter()
+            .flat_map(|(node, to)| to.iter().map(move |(to, number)| (node, to, number)));
+        for (node, to, number) in ports {
             let of_switch = network.switches.iter().find(|one| one.name == *node);
             let of_host = network.hosts.iter().find(|one| one.name == *node);
             let (queues, map) = match (of_switch, of_host) {
