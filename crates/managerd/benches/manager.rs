@@ -41,7 +41,10 @@ const EDGES: usize = 32;
 const HOSTS: usize = 1024;
 /// The requests that are measured at each size.
 const SAMPLES: usize = 2_048;
-const GROUP: usize = 64;
+/// The requests that are stored as one.
+const GROUPS: [usize; 2] = [16, 64];
+/// The writes whose time is that of the disk alone.
+const WRITES: usize = 128;
 /// The changes that are stored as one where nothing is measured.
 const FILLING: usize = 4_096;
 /// The bytes of a connection in a store, about.
@@ -266,7 +269,7 @@ fn appended_us(folder: &Path, records: usize) -> [f64; 2] {
     use std::io::Write as _;
     let mut file = std::fs::File::create(folder.join("floor")).unwrap();
     let bytes = vec![0x5a; records * RECORD_BYTES];
-    let mut times: Vec<f64> = (0..SAMPLES / GROUP)
+    let mut times: Vec<f64> = (0..WRITES)
         .map(|_| {
             let begun = Instant::now();
             file.write_all(&bytes).unwrap();
@@ -345,33 +348,46 @@ fn measure(hall: &mut Hall, count: usize, store: &mut FileStore) -> Vec<Row> {
         None,
         &beside_the_disk(store.place(), 1, &against),
     ));
-    // Groups: each request waits for the others of its group, and for their one sync.
+    for group in GROUPS {
+        rows.extend(grouped(hall, count, store, group, &against));
+    }
+    rows
+}
+
+/// Measures groups: each request waits for the others of its group, and for their one sync.
+fn grouped(
+    hall: &mut Hall,
+    count: usize,
+    store: &mut FileStore,
+    group: usize,
+    against: &[Compared],
+) -> Vec<Row> {
     let (mut times, mut spent) = (Vec::new(), 0.0);
-    for _ in 0..SAMPLES / GROUP {
-        let asked: Vec<Vec<u8>> = (0..GROUP).map(|_| hall.request().1).collect();
+    for _ in 0..SAMPLES / group {
+        let asked: Vec<Vec<u8>> = (0..group).map(|_| hall.request().1).collect();
         let begun = Instant::now();
         let changes: Vec<Change> = asked
             .iter()
             .map(|datagram| hall.decide(datagram).0)
             .collect();
         store.write(&changes).unwrap();
-        let group = us(begun);
-        spent += group;
-        times.extend([group; GROUP]);
+        let took = begun.elapsed().as_secs_f64() * 1e6;
+        spent += took;
+        times.extend(std::iter::repeat_n(took, group));
         let released = changes.iter().map(|change| hall.release(&granted(change)));
         let released: Vec<Change> = released.collect();
         store.write(&released).unwrap();
     }
     let samples = times.len() as u64;
-    rows.extend(rows_of(
-        "request to durable answer, groups of 64",
+    let mut rows = rows_of(
+        &format!("request to durable answer, groups of {group}"),
         count,
         times,
         Some(1_000.0),
-        &beside_the_disk(store.place(), GROUP, &against),
-    ));
+        &beside_the_disk(store.place(), group, against),
+    );
     rows.push(Row {
-        figure: format!("admissions per second, durable, groups of 64, {count} connections"),
+        figure: format!("admissions per second, durable, groups of {group}, {count} connections"),
         value: samples as f64 / (spent / 1e6),
         unit: "1/s".to_owned(),
         reach: None,
