@@ -39,6 +39,18 @@ impl Families {
         }
     }
 
+    /// Adds figures of one kind with the same labels: their names, the help and the values.
+    fn figures(
+        &mut self,
+        kind: &'static str,
+        labels: &[(&'static str, &str)],
+        figures: &[(&'static str, &'static str, u64)],
+    ) {
+        for (name, help, value) in figures {
+            self.add((name, kind, help), labels, number(*value));
+        }
+    }
+
     fn times(
         &mut self,
         (name, help): (&'static str, &'static str),
@@ -126,41 +138,43 @@ pub(crate) fn text(files: &[(PathBuf, Read)]) -> String {
 }
 
 fn manager(all: &mut Families, status: &rtwire_managerd::ManagerStatus) {
-    let gauges = [
-        (
-            "rtwire_manager_epoch",
-            "The plan's newest epoch.",
-            status.epoch,
-        ),
-        (
-            "rtwire_manager_connections",
-            "Connections that are admitted now.",
-            status.connections,
-        ),
-    ];
-    for (name, help, value) in gauges {
-        all.add((name, "gauge", help), &[], number(value));
-    }
-    let counters = [
-        (
-            "rtwire_manager_connections_granted_total",
-            "Connections granted since the start.",
-            status.granted,
-        ),
-        (
-            "rtwire_manager_connections_released_total",
-            "Connections released since the start.",
-            status.released,
-        ),
-        (
-            "rtwire_manager_reservations_granted_total",
-            "One-shot reservations granted since the start.",
-            status.shares_granted,
-        ),
-    ];
-    for (name, help, value) in counters {
-        all.add((name, "counter", help), &[], number(value));
-    }
+    all.figures(
+        "gauge",
+        &[],
+        &[
+            (
+                "rtwire_manager_epoch",
+                "The plan's newest epoch.",
+                status.epoch,
+            ),
+            (
+                "rtwire_manager_connections",
+                "Connections that are admitted now.",
+                status.connections,
+            ),
+        ],
+    );
+    all.figures(
+        "counter",
+        &[],
+        &[
+            (
+                "rtwire_manager_connections_granted_total",
+                "Connections granted since the start.",
+                status.granted,
+            ),
+            (
+                "rtwire_manager_connections_released_total",
+                "Connections released since the start.",
+                status.released,
+            ),
+            (
+                "rtwire_manager_reservations_granted_total",
+                "One-shot reservations granted since the start.",
+                status.shares_granted,
+            ),
+        ],
+    );
     for (reason, count) in &status.refused {
         let family = (
             "rtwire_manager_refused_total",
@@ -187,26 +201,27 @@ fn manager(all: &mut Families, status: &rtwire_managerd::ManagerStatus) {
     );
     for link in &status.links {
         let labels = [("from", link.from.as_str()), ("to", link.to.as_str())];
-        let rates = [
-            (
-                "rtwire_link_rate_bits_per_second",
-                "The link's rate.",
-                link.rate_bps,
-            ),
-            (
-                "rtwire_link_promised_bits_per_second",
-                "The rate of streams and connections.",
-                link.promised_bps,
-            ),
-            (
-                "rtwire_link_reserved_bits_per_second",
-                "The rate of one-shot reservations.",
-                link.shared_bps,
-            ),
-        ];
-        for (name, help, bps) in rates {
-            all.add((name, "gauge", help), &labels, number(bps));
-        }
+        all.figures(
+            "gauge",
+            &labels,
+            &[
+                (
+                    "rtwire_link_rate_bits_per_second",
+                    "The link's rate.",
+                    link.rate_bps,
+                ),
+                (
+                    "rtwire_link_promised_bits_per_second",
+                    "The rate of streams and connections.",
+                    link.promised_bps,
+                ),
+                (
+                    "rtwire_link_reserved_bits_per_second",
+                    "The rate of one-shot reservations.",
+                    link.shared_bps,
+                ),
+            ],
+        );
     }
 }
 
@@ -218,38 +233,39 @@ fn agent(all: &mut Families, status: &rtwire_agentd::AgentStatus) {
         "Channels that programs have.",
     );
     all.add(channels, &labels, number(status.channels));
-    let counters = [
-        (
-            "rtwire_agent_reservations_granted_total",
-            "One-shot reservations that the manager granted.",
-            status.shares_granted,
-        ),
-        (
-            "rtwire_agent_reservations_refused_total",
-            "One-shot reservations that the manager refused.",
-            status.shares_refused,
-        ),
-        (
-            "rtwire_agent_reservations_unanswered_total",
-            "Questions for one-shot reservations without an answer in time.",
-            status.shares_unanswered,
-        ),
-        (
-            "rtwire_agent_frames_unsegmented_total",
-            "Frames dropped because the kernel had put several into one.",
-            status.unsegmented,
-        ),
-    ];
-    for (name, help, value) in counters {
-        all.add((name, "counter", help), &labels, number(value));
-    }
+    all.figures(
+        "counter",
+        &labels,
+        &[
+            (
+                "rtwire_agent_reservations_granted_total",
+                "One-shot reservations that the manager granted.",
+                status.shares_granted,
+            ),
+            (
+                "rtwire_agent_reservations_refused_total",
+                "One-shot reservations that the manager refused.",
+                status.shares_refused,
+            ),
+            (
+                "rtwire_agent_reservations_unanswered_total",
+                "Questions for one-shot reservations without an answer in time.",
+                status.shares_unanswered,
+            ),
+            (
+                "rtwire_agent_frames_unsegmented_total",
+                "Frames dropped because the kernel had put several into one.",
+                status.unsegmented,
+            ),
+        ],
+    );
     for end in &status.ends {
         let labels = [
             ("host", status.host.as_str()),
             ("stream", end.stream.as_str()),
             ("end", end.end.as_str()),
         ];
-        let counters = [
+        all.figures("counter", &labels, &[
             (
                 "rtwire_agent_stream_frames_total",
                 "Frames that a program has sent or heard on a stream or a connection, since it has it.",
@@ -265,10 +281,7 @@ fn agent(all: &mut Families, status: &rtwire_agentd::AgentStatus) {
                 "Frames for a listener beyond the contract, dropped.",
                 end.too_much,
             ),
-        ];
-        for (name, help, value) in counters {
-            all.add((name, "counter", help), &labels, number(value));
-        }
+        ]);
     }
     all.times(
         (

@@ -2,6 +2,9 @@
 
 use crate::codec::{CodecError, Reader, Writer};
 
+/// The first part of the name that a connection has in a plan file; its id follows.
+pub(crate) const PREFIX: &str = "connection-";
+
 /// The least bytes of a frame without FCS and without a tag.
 pub(crate) const SMALLEST_FRAME_BYTES: u16 = 60;
 /// The bytes of a VLAN tag.
@@ -130,6 +133,12 @@ pub struct Granted {
 }
 
 impl Granted {
+    /// Returns the name that the connection has in the plan files of the manager's epochs.
+    #[must_use]
+    pub fn name(&self) -> String {
+        format!("{PREFIX}{}", self.connection)
+    }
+
     /// Returns the group address of RTDiP frames. `None` for UDP, which goes to the listener's own address.
     #[must_use]
     pub fn group(&self) -> Option<[u8; 6]> {

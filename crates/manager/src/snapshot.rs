@@ -14,9 +14,6 @@ use crate::ledger::{contract, transport};
 use crate::manager::Change;
 use crate::ways::Ways;
 
-/// The first part of the name that a connection has in a plan file; its id follows.
-pub(crate) const PREFIX: &str = "connection-";
-
 /// The connections of one epoch, ready to be planned. Another thread may have it, and follow the manager's changes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
@@ -106,7 +103,7 @@ impl Snapshot {
         let wire_bytes = frame_bytes + overhead;
         let transport = transport(ask.carrier);
         Some(Stream {
-            name: format!("{PREFIX}{}", granted.connection),
+            name: granted.name(),
             talker: granted.talker.clone(),
             talker_index: *numbers.get(granted.talker.as_str())?,
             listeners: vec![ask.listener.clone()],

@@ -38,8 +38,8 @@ impl Ways {
         for link in &network.links {
             let [a, b] = &link.ends;
             for (host, other) in [(a, b), (b, a)] {
-                // A host has one link.
-                if let Some(neighbour) = neighbours.get_mut(host) {
+                // The first link counts.
+                if let Some(neighbour) = neighbours.get_mut(host).filter(|one| one.is_empty()) {
                     neighbour.clone_from(other);
                 }
             }

@@ -72,13 +72,12 @@ impl Desk {
         drop(open);
         let held = lock(&self.held);
         ends.extend(held.values().map(|one| {
-            let name = format!("connection-{}", one.granted.connection);
             let end = if one.is_talker() {
                 End::Talker
             } else {
                 End::Listener
             };
-            of(one.of, name, end, self.of_connection(one))
+            of(one.of, one.granted.name(), end, self.of_connection(one))
         }));
         ends
     }

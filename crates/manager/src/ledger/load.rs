@@ -60,7 +60,7 @@ impl Ledger {
     fn take_described(&mut self) -> Result<(), ManagerError> {
         let base = Arc::clone(&self.base);
         for (stream, planned) in base.network.streams.iter().zip(&base.streams) {
-            if stream.name.starts_with(crate::snapshot::PREFIX) {
+            if stream.name.starts_with(crate::connection::PREFIX) {
                 return Err(ManagerError::NameTaken {
                     name: stream.name.clone(),
                 });
