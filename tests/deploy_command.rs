@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+#[path = "deploy_command/switches.rs"]
+mod switches;
 #[path = "yang_common/mod.rs"]
 mod yang_common;
 
@@ -15,7 +17,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rtwire_testkit::{Star, require, tc};
-use yang_common::netconfd::{Netconfd, Session};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_rtwire");
 const HOSTS: [&str; 3] = ["a", "b", "c"];
@@ -462,105 +463,6 @@ fn a_deployer_that_dies_leaves_all_as_they_were() {
     room.until_queues_are(&before);
     // The line of a dead deployer is no deployer at work.
     code(&room.asked("deploy", "plan.json", &[]), 0);
-}
-
-/// A switch that is named is one of them, with a NETCONF server of another make.
-#[test]
-fn a_switch_has_the_plan_with_the_hosts_or_not_at_all() {
-    const INTERFACES: &str = "urn:ietf:params:xml:ns:yang:ietf-interfaces";
-    require!(root, program "ip", program "tc", program "nsenter");
-    let Some(server) = Netconfd::start(&[]) else {
-        return;
-    };
-    let interfaces = HOSTS.map(|name| {
-        format!(
-            "<interface><name>{name}</name><type xmlns:x=\"urn:ietf:params:xml:ns:yang:iana-if-type\">x:ethernetCsmacd</type></interface>"
-        )
-    });
-    Session::open(&server.via()).edit(&format!(
-        "<interfaces xmlns=\"{INTERFACES}\">{}</interfaces>",
-        interfaces.concat()
-    ));
-    let room = Room::new();
-    let _doors = room.doors();
-    let before = room.queues();
-    let via = format!("s1={}", server.via());
-    let has_share = || server.running().contains("traffic-class-table");
-    let unknown = room.asked("deploy", "plan.json", &["--switch", "x=true"]);
-    code(&unknown, 2);
-    assert!(
-        said(&unknown).contains("the plan has no such switch; it has s1"),
-        "{}",
-        said(&unknown)
-    );
-    let dry = room.asked("deploy", "plan.json", &["--switch", &via, "--dry-run"]);
-    code(&dry, 0);
-    assert!(
-        said(&dry).contains("s1: /interfaces/interface[b]/bridge-port: planned, not there"),
-        "{}",
-        said(&dry)
-    );
-    assert!(!has_share());
-
-    // A host is lost when all have applied the plan: the switch goes back with the others.
-    let (port, _happened) = cable(&room, 2, true);
-    let lost = room
-        .verb(
-            "deploy",
-            "plan.json",
-            port,
-            &["--switch", &via, "--confirm-within", "3s"],
-        )
-        .output()
-        .unwrap();
-    code(&lost, 1);
-    for words in [
-        "s1: in force, read back as planned",
-        "c did not apply; each of them puts its settings back within 3 s",
-    ] {
-        assert!(said(&lost).contains(words), "{words}\n{}", said(&lost));
-    }
-    assert!(!has_share(), "{}", server.running());
-    room.until_queues_are(&before);
-    // The switch refuses: the hosts go back.
-    let mut other = Session::open(&server.via());
-    let locked = other.ask("<lock><target><candidate/></target></lock>");
-    assert!(locked.contains("<ok/>"), "{locked}");
-    let refused = room.asked(
-        "deploy",
-        "plan.json",
-        &["--switch", &via, "--confirm-within", "2s"],
-    );
-    code(&refused, 1);
-    assert!(
-        said(&refused).contains("s1 did not apply"),
-        "{}",
-        said(&refused)
-    );
-    drop(other);
-    room.until_queues_are(&before);
-
-    let done = room.asked("deploy", "plan.json", &["--switch", &via]);
-    code(&done, 0);
-    assert!(
-        said(&done).contains("deployed on 3 hosts and 1 switch"),
-        "{}",
-        said(&done)
-    );
-    assert!(has_share());
-    code(&room.asked("check", "plan.json", &["--switch", &via]), 0);
-    Session::open(&server.via()).edit(&format!(
-        "<interfaces xmlns=\"{INTERFACES}\"><interface><name>b</name><bridge-port \
-         xmlns=\"urn:ieee:std:802.1Q:yang:ieee802-dot1q-bridge\"><pvid>99</pvid></bridge-port></interface></interfaces>"
-    ));
-    let drift = room.asked("check", "plan.json", &["--switch", &via]);
-    code(&drift, 1);
-    for words in [
-        "s1: /interfaces/interface[b]/bridge-port/pvid: planned 1, found 99",
-        "not as planned: s1",
-    ] {
-        assert!(said(&drift).contains(words), "{words}\n{}", said(&drift));
-    }
 }
 
 #[test]

@@ -46,7 +46,10 @@ fn again(evidence: &HostEvidence) {
     let written = evidence.to_bytes();
     // The order of blocks may differ, their content not.
     assert_eq!(read(&written).as_ref(), Ok(evidence));
-    let _ = (evidence.account.clock_uncertainty_ns(), evidence.account.known_to_ns());
+    let _ = (
+        evidence.account.clock_uncertainty_ns(),
+        evidence.account.known_to_ns(),
+    );
 }
 
 fuzz_target!(|input: &[u8]| {

@@ -17,7 +17,11 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(planned) = data::elements(&planned) else {
         unreachable!()
     };
-    let job = if choice & 1 == 0 { Job::Check } else { Job::Push };
+    let job = match choice & 33 {
+        0 => Job::Check,
+        1 => Job::Push,
+        _ => Job::Count,
+    };
     let settings = Settings {
         limited: choice & 2 != 0,
         new_interfaces: choice & 4 != 0,
@@ -35,15 +39,20 @@ fuzz_target!(|bytes: &[u8]| {
             },
             Action::Wait => match client.ended() {
                 Ok(action) => action,
-                Err(error) => return shown(&format!("{error}; {}; {}", client.left(), client.rest())),
+                Err(error) => {
+                    return shown(&format!("{error}; {}; {}", client.left(), client.rest()));
+                }
             },
             Action::Decide if choice & 16 == 0 => client.confirm(),
             Action::Decide => client.cancel(),
             Action::Done(report) => {
                 match &report.outcome {
                     Outcome::Differs(all) => all.iter().for_each(|one| shown(&one.to_string())),
-                    Outcome::Refused { errors, .. } => errors.iter().for_each(|one| shown(&one.to_string())),
+                    Outcome::Refused { errors, .. } => {
+                        errors.iter().for_each(|one| shown(&one.to_string()))
+                    }
                     Outcome::Pushed { .. } => assert_eq!(job, Job::Push),
+                    Outcome::Counted(_) => assert_eq!(job, Job::Count),
                     _ => {}
                 }
                 return report.notes.iter().for_each(|one| shown(one));

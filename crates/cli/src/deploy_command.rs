@@ -1,10 +1,11 @@
 //! `rtwire door`, `deploy`, `check` and `prove`: one plan on all hosts of a network, and on the switches that are named.
 
+mod prove;
+
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
@@ -19,6 +20,8 @@ use rtwire_sys::signal;
 use crate::arguments::{nanoseconds, parse_duration};
 use crate::switch_command::{AtSwitch, NamedSwitches};
 use crate::{input, output};
+
+pub(crate) use prove::prove;
 
 /// A host refused, or differs.
 const REFUSED: u8 = 1;
@@ -110,10 +113,12 @@ pub(crate) struct CheckArguments {
 pub(crate) struct ProveArguments {
     #[command(flatten)]
     hosts: HostArguments,
+    #[command(flatten)]
+    switches: NamedSwitches,
     /// The duration of the run
     #[arg(long = "for", value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
     duration: Duration,
-    /// Keep each host's evidence in this folder
+    /// Keep each host's evidence in this folder, and what each switch counted
     #[arg(long, value_name = "FOLDER")]
     evidence: PathBuf,
     /// Write the report to this file (HTML), and its data beside it (.json)
@@ -395,57 +400,4 @@ fn checked(arguments: &CheckArguments) -> Result<(), Failure> {
         true => Ok(()),
         false => Err((REFUSED, format!("not as planned: {not}"))),
     }
-}
-
-/// Runs the streams of all hosts, and judges what they saw.
-pub(crate) fn prove(arguments: &ProveArguments) -> ExitCode {
-    match proved(arguments) {
-        Ok(code) => code,
-        Err(failure) => ended("prove", Err(failure)),
-    }
-}
-
-fn proved(arguments: &ProveArguments) -> Result<ExitCode, Failure> {
-    let (text, plan) = read(&arguments.hosts.plan)?;
-    let mut hosts = connected(&arguments.hosts, &plan)?;
-    let folder = &arguments.evidence;
-    let failed = |path: &Path| {
-        let shown = path.display().to_string();
-        move |error: std::io::Error| (FAULTY, format!("cannot write `{shown}`: {error}"))
-    };
-    std::fs::create_dir_all(folder).map_err(failed(folder))?;
-    let order = Order::Run {
-        plan: text,
-        duration_ms: nanoseconds(arguments.duration) / 1_000_000,
-    };
-    let asked = ask_all(&mut hosts, &order);
-    let mut files = Vec::new();
-    for ((name, host), (_, reply)) in hosts.iter().zip(&asked) {
-        if reply.as_ref().is_ok_and(|reply| reply.attached) {
-            let path = folder.join(format!("{name}.evidence"));
-            let written = output::replace_with(&path, |file| file.write_all(&host.attached));
-            written.map_err(|message| (FAULTY, message))?;
-            files.push(path);
-            continue;
-        }
-        let why = match reply {
-            Ok(reply) => reply.text.clone(),
-            Err(reason) => reason.clone(),
-        };
-        eprintln!("rtwire prove: {name} gave no evidence: {why}");
-    }
-    if files.is_empty() {
-        return Err((LACKING, "no host gave evidence".to_owned()));
-    }
-    // The judge names hosts and minutes that are missing.
-    let own = std::env::current_exe().map_err(|error| (LACKING, error.to_string()))?;
-    let mut judge = Command::new(own);
-    judge.arg("judge").arg(&arguments.hosts.plan).args(&files);
-    if let Some(report) = &arguments.report {
-        judge.arg("--report").arg(report);
-    }
-    let judged = judge.status();
-    let judged = judged.map_err(|error| (LACKING, format!("cannot judge: {error}")))?;
-    let code = judged.code().and_then(|code| u8::try_from(code).ok());
-    Ok(ExitCode::from(code.unwrap_or(LACKING)))
 }

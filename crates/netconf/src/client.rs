@@ -3,6 +3,7 @@
 //! ```text
 //! check: hello [library] running                                                    close
 //! show:  hello [library] names running                                              close
+//! count: hello counters                                                             close
 //! push:  hello [library] names lock running edit candidate commit running confirm unlock close
 //!                                                |                '- cancel, running: is it put back?
 //!                                                '- discard
@@ -10,6 +11,7 @@
 
 use crate::capabilities::Capabilities;
 use crate::compare::{Difference, differences};
+use crate::counters;
 use crate::data::{self, IDENTIFICATION};
 use crate::edit::{adapt, edit};
 use crate::element::Element;
@@ -29,6 +31,15 @@ pub enum Job {
     Show,
     /// Changes what differs.
     Push,
+    /// Reads what the switch counted at its ports, and changes nothing. It needs no planned data.
+    Count,
+}
+
+impl Job {
+    /// True if the switch needs all that a push needs.
+    const fn is_push(self) -> bool {
+        matches!(self, Job::Show | Job::Push)
+    }
 }
 
 /// The settings of a job.
@@ -223,10 +234,10 @@ impl Client {
             self.framing = Framing::Chunked;
             self.decoder.set_framing(Framing::Chunked);
         }
-        if self.job != Job::Check && !self.has.candidate {
+        if self.job.is_push() && !self.has.candidate {
             return Ok(self.fail(Outcome::NoCandidate));
         }
-        if self.job != Job::Check && self.settings.must_confirm && !self.has.confirmed_commit {
+        if self.job.is_push() && self.settings.must_confirm && !self.has.confirmed_commit {
             return Ok(self.fail(Outcome::NoConfirmation));
         }
         if self.has.library && !self.lacks().is_empty() {
@@ -256,7 +267,11 @@ impl Client {
         if self.job == Job::Check {
             return self.show(Stage::Before, Store::Running);
         }
-        let filter = data::interface_names();
+        if self.job == Job::Count {
+            let filter = counters::filter();
+            return self.send(Stage::Counters, &Request::Get { filter });
+        }
+        let filter = data::interface_leaves(&["name"]);
         self.send(Stage::Names, &Request::Get { filter })
     }
 
@@ -286,6 +301,7 @@ impl Client {
                 self.begin()
             }
             Stage::Names => self.names(&data),
+            Stage::Counters => self.fail(Outcome::Counted(counters::counters(&data))),
             Stage::Lock => {
                 self.locked = true;
                 self.show(Stage::Before, Store::Running)

@@ -221,15 +221,17 @@ pub(crate) fn filter(elements: &[Element], identities: bool) -> Vec<Element> {
     found
 }
 
-/// Returns a filter for the names of all interfaces, those with settings and all others.
-pub(crate) fn interface_names() -> Vec<Element> {
+/// Returns a filter for these nodes of all interfaces, those with settings and all others.
+pub(crate) fn interface_leaves(names: &[&str]) -> Vec<Element> {
     let space = namespace("ietf-interfaces").unwrap_or_default();
-    let names = |list: &str| {
-        let name = Element::nodes(space, "name", Vec::new());
-        let entry = Element::nodes(space, "interface", vec![name]);
+    let all = |list: &str| {
+        let nodes = names
+            .iter()
+            .map(|name| Element::nodes(space, name, Vec::new()));
+        let entry = Element::nodes(space, "interface", nodes.collect());
         Element::nodes(space, list, vec![entry])
     };
-    vec![names("interfaces"), names("interfaces-state")]
+    vec![all("interfaces"), all("interfaces-state")]
 }
 
 /// Returns a filter for the names of all modules, in the library of RFC 8525 and in that of RFC 7895.
@@ -250,7 +252,8 @@ pub(crate) fn module_names() -> Vec<Element> {
 }
 
 /// Returns the names of the interfaces in these data.
-pub(crate) fn interfaces(elements: &[Element]) -> BTreeSet<String> {
+#[must_use]
+pub fn interfaces(elements: &[Element]) -> BTreeSet<String> {
     let lists = elements
         .iter()
         .filter(|one| matches!(one.name.as_str(), "interfaces" | "interfaces-state"));

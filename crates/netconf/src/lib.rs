@@ -25,6 +25,7 @@
 mod capabilities;
 mod client;
 mod compare;
+mod counters;
 pub mod data;
 mod edit;
 mod element;
@@ -37,6 +38,7 @@ mod stage;
 
 pub use client::{Action, Client, Job, Settings};
 pub use compare::{Difference, differences};
+pub use counters::PortCounters;
 pub use element::{Content, Element, Operation};
 pub use error::NetconfError;
 pub use framing::{Decoder, Framing, encode};

@@ -1,8 +1,10 @@
 //! The end of a job, in words.
 
 use core::fmt;
+use std::collections::BTreeMap;
 
 use crate::compare::Difference;
+use crate::counters::PortCounters;
 use crate::reply::RpcError;
 
 /// The settings that a switch is left with.
@@ -54,6 +56,8 @@ pub enum Outcome {
         /// `false` if the switch has no commit that waits for a confirmation.
         confirmed: bool,
     },
+    /// Its counters, by the port's name. Ports without counters are not there.
+    Counted(BTreeMap<String, PortCounters>),
     /// The switch does not have these modules.
     NoModules(Vec<String>),
     /// The switch has no store besides the one in force.

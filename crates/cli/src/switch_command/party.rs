@@ -1,14 +1,15 @@
 //! A switch among those that `rtwire deploy` brings to a plan: its session stays open from the commit to the confirmation.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clap::Args;
 use rtwire_deploy::{Order, Reply};
-use rtwire_netconf::{Client, Element, Job, Outcome, Report, Settings, data};
+use rtwire_netconf::{Client, Element, Job, Outcome, PortCounters, Report, Settings, data};
 use rtwire_plan::Plan;
 
 use super::line::{Command, Session, Turn};
-use super::{REFUSED, differences_of, failure, success};
+use super::{REFUSED, differences_of, failure, held, success};
 use crate::arguments::key_and_value;
 use crate::export_command;
 
@@ -119,6 +120,25 @@ impl AtSwitch {
             // The session stays, as one that is over: a confirmation once more is no success.
             Err(reason) => Err(reason),
         }
+    }
+
+    /// Reads what the switch counted at its ports of the plan. A port whose counters it does not show has none.
+    ///
+    /// # Errors
+    /// The message for the user.
+    pub(crate) fn counters(&self) -> Result<BTreeMap<String, PortCounters>, String> {
+        let client = Client::new(Job::Count, Vec::new(), Settings::default());
+        let report = held(client, &Command::Shell(&self.command), REPLY_WITHIN)?;
+        let Outcome::Counted(mut counted) = report.outcome else {
+            return Err(failure(&report.outcome).1);
+        };
+        let ports = data::interfaces(&self.share).into_iter();
+        Ok(ports
+            .map(|port| {
+                let counters = counted.remove(&port).unwrap_or_default();
+                (port, counters)
+            })
+            .collect())
     }
 
     fn begin(&mut self, job: Job, settings: Settings) -> Result<Turn, String> {
