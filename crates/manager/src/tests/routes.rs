@@ -77,3 +77,38 @@ fn a_cable_is_a_way() {
     assert_eq!(ledger.way("a", "b").unwrap(), ["a", "b"]);
     assert!(ledger.way("a", "a").is_err());
 }
+
+/// From one end of a row of switches to the other, while the first host is in the middle.
+#[test]
+fn no_promise_exceeds_the_longest_one() {
+    const SWITCHES: usize = 9;
+    let mut text = "[network]\nname = \"row\"\n[defaults]\nlink-rate = \"1 Gbit/s\"\n".to_owned();
+    let mut links = Vec::new();
+    for (host, at) in [("m", SWITCHES / 2), ("a", 0), ("z", SWITCHES - 1)] {
+        let _ = write!(text, "[[host]]\nname = \"{host}\"\n");
+        links.push((host.to_owned(), at));
+    }
+    for at in 0..SWITCHES {
+        let _ = write!(text, "[[switch]]\nname = \"s{at}\"\nbuffer = \"1 MB\"\n");
+        if at > 0 {
+            links.push((format!("s{}", at - 1), at));
+        }
+    }
+    for (from, at) in &links {
+        let _ = write!(text, "[[link]]\nends = [\"{from}\", \"s{at}\"]\n");
+    }
+    let network = rtwire_plan::read(&text, "row.toml", &[]).unwrap();
+    let plan = Arc::new(rtwire_plan::plan(&network, &Default::default()).unwrap());
+    let budgets = crate::budgets_of(&plan, &[1_000_000; 8]).unwrap();
+    let mut ledger = Ledger::new(plan, &budgets, Vec::new(), 0, 0).unwrap();
+    let way = ledger.way("a", "z").unwrap();
+    let whole: u64 = way
+        .windows(2)
+        .map(|pair| {
+            let budget = ledger.admission().budget_ns(&pair[0], &pair[1], 0);
+            budget.unwrap()
+        })
+        .sum();
+    assert!(whole > 9_000_000, "{whole}");
+    assert!(ledger.longest_promise_ns() >= whole);
+}
