@@ -553,6 +553,19 @@ fn evidence_of_any_number_of_streams_is_judged_in_the_memory_of_one() {
     assert!(!matches!(one.code, Some(0 | 1 | 4)), "{:?}", one.code);
 }
 
+/// Returns where the last block of frames sent, stamps or arrivals begins, by the form that `docs/evidence.md` tells.
+fn last_frames_at(file: &[u8]) -> usize {
+    let (mut at, mut last) = (16, 0);
+    while at < file.len() {
+        if (2..=4).contains(&file[at]) {
+            last = at;
+        }
+        let payload = u32::from_le_bytes(file[at + 1..at + 5].try_into().unwrap());
+        at += 1 + 4 + 4 + payload as usize + 4;
+    }
+    last
+}
+
 #[test]
 fn a_file_of_limited_size_counts_what_comes_after() {
     require!(root, program "ip");
@@ -560,7 +573,9 @@ fn a_file_of_limited_size_counts_what_comes_after() {
     let [a, _] = bench.run(&["--duration", "1s", "--evidence-limit", "10kB"]);
     let missing = a.report["evidence"]["records_missing"].as_u64().unwrap();
     assert!(missing > 500, "{:#}", a.report);
-    assert!(bench.read("A.evidence").len() < 40_000);
+    // Behind it there are counters and the stalls of the machine, of which there may be any number.
+    let last = last_frames_at(&bench.read("A.evidence"));
+    assert!((1..10_000).contains(&last), "{last}");
     let judged = bench.judge(&["A.evidence", "B.evidence"], &[]);
     assert_eq!(judged.code, Some(4), "{}", judged.reasons());
     assert!(
