@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::data::interface_leaves;
+use crate::data::{interface_leaves, named_interfaces};
 use crate::element::Element;
 
 /// The counters of one port. Each begins again from 0 behind 2^32 - 1. `None`: the switch does not show it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortCounters {
     /// The moment at which they began from 0, as the switch says it.
-    pub since: Option<String>,
+    pub began: Option<String>,
     /// Frames that came and were discarded, although nothing was wrong with them.
     pub in_discards: Option<u32>,
     /// Frames that came with errors.
@@ -25,8 +25,8 @@ impl PortCounters {
     #[must_use]
     pub fn since(&self, earlier: &PortCounters) -> Option<PortCounters> {
         let less = |now: Option<u32>, before: Option<u32>| Some(now?.wrapping_sub(before?));
-        (self.since == earlier.since).then(|| PortCounters {
-            since: self.since.clone(),
+        (self.began == earlier.began).then(|| PortCounters {
+            began: self.began.clone(),
             in_discards: less(self.in_discards, earlier.in_discards),
             in_errors: less(self.in_errors, earlier.in_errors),
             out_discards: less(self.out_discards, earlier.out_discards),
@@ -53,18 +53,14 @@ pub(crate) fn filter() -> Vec<Element> {
 
 /// Returns the counters in these data, by the port's name. A leaf that is no number of 32 bits is not shown.
 pub(crate) fn counters(data: &[Element]) -> BTreeMap<String, PortCounters> {
-    let lists = data
-        .iter()
-        .filter(|one| matches!(one.name.as_str(), "interfaces" | "interfaces-state"));
     let mut found = BTreeMap::new();
-    for entry in lists.flat_map(Element::children) {
-        let (Some(name), Some(statistics)) = (entry.child("name"), entry.child("statistics"))
-        else {
+    for (name, entry) in named_interfaces(data) {
+        let Some(statistics) = entry.child("statistics") else {
             continue;
         };
         let count = |leaf: &str| statistics.child(leaf)?.value().parse().ok();
         let counters = PortCounters {
-            since: statistics
+            began: statistics
                 .child("discontinuity-time")
                 .map(|time| time.value().to_owned()),
             in_discards: count("in-discards"),
@@ -72,7 +68,7 @@ pub(crate) fn counters(data: &[Element]) -> BTreeMap<String, PortCounters> {
             out_discards: count("out-discards"),
             out_errors: count("out-errors"),
         };
-        found.insert(name.value().to_owned(), counters);
+        found.insert(name.to_owned(), counters);
     }
     found
 }
@@ -134,7 +130,7 @@ mod tests {
                 entry(some)
             ));
             let expected = PortCounters {
-                since: Some("t".to_owned()),
+                began: Some("t".to_owned()),
                 in_discards: Some(1),
                 in_errors: Some(2),
                 out_discards: Some(u32::MAX),

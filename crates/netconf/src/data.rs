@@ -251,17 +251,23 @@ pub(crate) fn module_names() -> Vec<Element> {
     ]
 }
 
-/// Returns the names of the interfaces in these data.
-#[must_use]
-pub fn interfaces(elements: &[Element]) -> BTreeSet<String> {
+/// Returns the interfaces in these data that have a name, with it.
+pub(crate) fn named_interfaces(elements: &[Element]) -> impl Iterator<Item = (&str, &Element)> {
     let lists = elements
         .iter()
         .filter(|one| matches!(one.name.as_str(), "interfaces" | "interfaces-state"));
     let entries = lists
         .flat_map(Element::children)
         .filter(|one| one.name == "interface");
-    let names = entries.filter_map(|one| one.child("name"));
-    names.map(|name| name.value().to_owned()).collect()
+    entries.filter_map(|one| Some((one.child("name")?.value(), one)))
+}
+
+/// Returns the names of the interfaces in these data.
+#[must_use]
+pub fn interfaces(elements: &[Element]) -> BTreeSet<String> {
+    named_interfaces(elements)
+        .map(|(name, _)| name.to_owned())
+        .collect()
 }
 
 #[cfg(test)]

@@ -17,14 +17,12 @@ impl Desk {
         }
     }
 
-    fn of_stream(&self, name: &str, open: &OpenEnd) -> Result<StreamCounts, BpfError> {
+    fn of_stream(&self, open: &OpenEnd) -> Result<StreamCounts, BpfError> {
         let gate = &self.place.gate;
-        match (&open.kind, self.place.streams.heard.get(name)) {
-            (Kind::Talks(cookie), _) => gate.channel_counts(*cookie),
-            (Kind::Hears(port), _) => gate.listener_counts(*port),
-            (Kind::HearsFrames(_), Some(heard)) => gate.frame_counts(heard.stream.port),
-            // It was opened as one of these.
-            (Kind::HearsFrames(_), None) => Ok(StreamCounts::default()),
+        match &open.kind {
+            Kind::Talks(cookie) => gate.channel_counts(*cookie),
+            Kind::Hears(port) => gate.listener_counts(*port),
+            Kind::HearsFrames(frames) => gate.frame_counts(frames.port),
         }
     }
 
@@ -45,7 +43,7 @@ impl Desk {
         let open = lock(&self.open);
         let own = open.get(&key).filter(|one| one.of.id == program.id);
         let own = own.ok_or_else(|| Self::no_end(end, stream))?;
-        let counts = self.of_stream(stream, own).map_err(local)?;
+        let counts = self.of_stream(own).map_err(local)?;
         Ok((Reply::StreamCounts(counts), None))
     }
 
@@ -67,7 +65,7 @@ impl Desk {
         let open = lock(&self.open);
         let streams = open
             .iter()
-            .map(|((name, end), one)| of(one.of, name.clone(), *end, self.of_stream(name, one)));
+            .map(|((name, end), one)| of(one.of, name.clone(), *end, self.of_stream(one)));
         let mut ends: Vec<EndStatus> = streams.collect();
         drop(open);
         let held = lock(&self.held);

@@ -55,6 +55,8 @@ pub(super) enum Kind {
 /// The rest of a listener of RTDiP frames, beside its socket.
 #[derive(Debug)]
 pub(super) struct FrameSocket {
+    /// The port of the frames.
+    pub(super) port: u16,
     /// The port of this host to which the gate's datagrams go.
     pub(super) to: u16,
     /// Keeps the interface in the frames' group.
@@ -315,6 +317,7 @@ impl Desk {
             return Err(local(error));
         }
         let frames = FrameSocket {
+            port: stream.port,
             to: to.port(),
             _group: group,
         };
@@ -355,9 +358,8 @@ impl Desk {
     /// Takes the rights of an end away.
     fn shut(&self, (name, end): &(String, End), one: &OpenEnd) {
         let gate = &self.place.gate;
-        let streams = &self.place.streams;
-        let done = match (&one.kind, streams.sent.get(name), streams.heard.get(name)) {
-            (Kind::Talks(cookie), Some(sent), _) => {
+        let done = match (&one.kind, self.place.streams.sent.get(name)) {
+            (Kind::Talks(cookie), Some(sent)) => {
                 let forgotten = gate.forget(*cookie).map_err(AgentError::from);
                 // Each step, whatever the others did: a stream's port and class are there for the next program.
                 let class = self.set_class(sent, false);
@@ -365,11 +367,12 @@ impl Desk {
                 forgotten.and(class).and(port)
             }
             (Kind::Hears(port), ..) => gate.forget_listener(*port).map_err(AgentError::from),
-            (Kind::HearsFrames(frames), _, Some(heard)) => {
-                let done = gate.forget_frames(heard.stream.port, frames.to);
+            (Kind::HearsFrames(frames), _) => {
+                let done = gate.forget_frames(frames.port, frames.to);
                 done.map_err(AgentError::from)
             }
-            _ => Ok(()),
+            // It was opened as one that this host sends.
+            (Kind::Talks(_), None) => Ok(()),
         };
         match done {
             Ok(()) => (self.tell)(Told::Closed {

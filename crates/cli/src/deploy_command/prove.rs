@@ -31,17 +31,16 @@ fn proved(arguments: &ProveArguments) -> Result<ExitCode, Failure> {
     let switches = switches.map_err(|message| (FAULTY, message))?;
     let mut hosts = connected(&arguments.hosts, &plan)?;
     let folder = &arguments.evidence;
-    let failed = |path: &Path| {
-        let shown = path.display().to_string();
-        move |error: std::io::Error| (FAULTY, format!("cannot write `{shown}`: {error}"))
-    };
     // A switch that cannot be asked is named before anything runs.
     let mut before = Vec::new();
     for (name, switch) in &switches {
         let counted = switch.counters();
         before.push(counted.map_err(|why| (LACKING, format!("switch {name}: {why}")))?);
     }
-    std::fs::create_dir_all(folder).map_err(failed(folder))?;
+    std::fs::create_dir_all(folder).map_err(|error| {
+        let shown = folder.display();
+        (FAULTY, format!("cannot write `{shown}`: {error}"))
+    })?;
     let order = Order::Run {
         plan: text,
         duration_ms: nanoseconds(arguments.duration) / 1_000_000,
@@ -147,9 +146,9 @@ fn compared(name: &str, before: &Counted, after: &Counted) -> (String, Value) {
 mod tests {
     use super::*;
 
-    fn port(since: &str, out_discards: Option<u32>) -> PortCounters {
+    fn port(began: &str, out_discards: Option<u32>) -> PortCounters {
         PortCounters {
-            since: Some(since.to_owned()),
+            began: Some(began.to_owned()),
             in_discards: out_discards.map(|_| 5),
             out_discards,
             ..PortCounters::default()
