@@ -28,9 +28,6 @@ const GRANTED: Duration = Duration::from_micros(60);
 /// The shortest stall that the record knows.
 const SHORTEST_STALL: Duration = Duration::from_micros(100);
 
-/// A machine that itself stalls some hundred times a second explains more than a twentieth by accident. This many times in a row it does not.
-const TRIES: usize = 3;
-
 /// Loads and thieves of two tests would add up.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
@@ -103,21 +100,6 @@ fn delaying_responder(side: &Side, stop: &AtomicBool, ready: &mpsc::Sender<()>) 
 fn a_delay_planted_in_the_responder_is_not_explained_by_stalls_of_a_loaded_machine() {
     require!(root, program "ip");
     let _alone = alone();
-    let mut tries = Vec::new();
-    while tries.len() < TRIES {
-        let (explained, planted, summary) = planted_delays();
-        let said = format!("{explained} of {planted} planted explained; {summary}");
-        println!("{said}");
-        if explained * 20 <= planted {
-            return;
-        }
-        tries.push(said);
-    }
-    panic!("more than a twentieth each time: {tries:#?}");
-}
-
-/// Returns how many of the planted delays a stall explains, their number, and the whole in words.
-fn planted_delays() -> (usize, usize, String) {
     let pair = NetnsPair::new();
     let stop = AtomicBool::new(false);
     let (ready, begun) = mpsc::channel();
@@ -162,7 +144,16 @@ fn planted_delays() -> (usize, usize, String) {
     let explained = planted
         .iter()
         .filter(|miss| miss["in_stall"] == true && !none);
-    (explained.count(), planted.len(), summary)
+    let explained = explained.count();
+    println!(
+        "{explained} of {} planted explained; {summary}",
+        planted.len()
+    );
+    assert!(
+        explained * 20 <= planted.len(),
+        "{explained} of {} planted are explained: {summary}",
+        planted.len()
+    );
 }
 
 #[test]
