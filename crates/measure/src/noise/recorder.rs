@@ -160,6 +160,7 @@ impl NoiseRecorder {
             from_ns: now_ns(Clock::Tai),
         };
         let (ready, set_up) = mpsc::channel();
+        let grid_ns = now_ns(Clock::Monotonic);
         for &core in &recorder.options.cores {
             let (stop, ready, options) = (
                 Arc::clone(&recorder.stop),
@@ -170,7 +171,7 @@ impl NoiseRecorder {
             recorder.stalled_ns.push(Arc::clone(&stalled_ns));
             let thread = thread::Builder::new()
                 .name(format!("rtw-noise/{core}"))
-                .spawn(move || record_core((core, &stalled_ns), &options, &stop, &ready))
+                .spawn(move || record_core((core, &stalled_ns), &options, grid_ns, &stop, &ready))
                 .map_err(NoiseError::Thread)?;
             recorder.cores.push(thread);
         }
@@ -264,6 +265,7 @@ fn check(options: &NoiseOptions) -> Result<(), NoiseError> {
 fn record_core(
     (core, stalled_ns): (u32, &AtomicU64),
     options: &NoiseOptions,
+    grid_ns: u64,
     stop: &AtomicBool,
     ready: &mpsc::Sender<Result<(), NoiseError>>,
 ) -> CoreRecord {
@@ -284,7 +286,7 @@ fn record_core(
     // The receiver is gone only if another core failed; then `stop` will be set.
     let _ = ready.send(outcome);
     if runs {
-        record.run(options, stop, stalled_ns);
+        record.run(options, grid_ns, stop, stalled_ns);
     }
     record
 }

@@ -50,6 +50,37 @@ fn records_every_core_under_the_stated_priority() {
     }
 }
 
+/// Threads that wake in turns make the kernel pass a real-time worker from core to core.
+#[test]
+fn all_cores_wake_at_the_same_instants() {
+    const PERIOD_NS: u64 = 2_000_000;
+    let recorder = NoiseRecorder::start(NoiseOptions {
+        period_ns: PERIOD_NS,
+        // Each wake-up is noted.
+        stall_threshold_ns: 1,
+        ..NoiseOptions::default()
+    })
+    .expect("CAP_SYS_NICE is needed");
+    thread::sleep(Duration::from_millis(400));
+    let record = recorder.stop().unwrap();
+    // The clock is read twice for a note, and a machine that stalls may stall in between: only the least counts.
+    let least_apart = |core: u32, other: u32| {
+        let of = |core| {
+            let source = StallSource::Core(core);
+            let noted = record.stalls.iter().filter(move |s| s.source == source);
+            noted.map(|stall| stall.due_ns % PERIOD_NS)
+        };
+        let apart = |a: u64, b: u64| a.abs_diff(b).min(PERIOD_NS - a.abs_diff(b));
+        of(core)
+            .flat_map(|a| of(other).map(move |b| apart(a, b)))
+            .min()
+    };
+    for pair in record.cores.windows(2) {
+        let apart_ns = least_apart(pair[0].core, pair[1].core).expect("both woke");
+        assert!(apart_ns < 1_000, "{apart_ns} ns apart");
+    }
+}
+
 /// A busy thread of higher priority on a core is a stall of that core, as long as it is busy.
 #[test]
 fn a_busy_real_time_thread_is_seen_as_a_stall() {
