@@ -1,6 +1,9 @@
 //! The account of a ping: the fate of every serial number. No I/O; constant memory for any duration.
 
+use std::cmp::Ordering;
+
 use hdrhistogram::Histogram;
+use rtwire_measure::noise::OwnCall;
 
 /// The most numbers that are followed at a time.
 pub(crate) const WINDOW: u64 = 1 << 16;
@@ -22,6 +25,8 @@ struct Entry {
     state: State,
     /// The core that sent it.
     core: u32,
+    /// The duration of the send call, ns.
+    call_ns: u64,
 }
 
 /// A question that was answered after the deadline.
@@ -30,6 +35,8 @@ pub(crate) struct Overdue {
     pub(crate) number: u64,
     pub(crate) sent_ns: u64,
     pub(crate) core: u32,
+    /// Its send call.
+    pub(crate) call: OwnCall,
 }
 
 /// Counts; `sent = answered + late + lost + waiting` at any moment.
@@ -66,6 +73,8 @@ pub(crate) struct Account {
     deadline_ns: Option<u64>,
     round_trips: Histogram<u64>,
     max_ns: u64,
+    /// The duration that nine of ten send calls do not exceed, ns, as it runs; 0 before the first.
+    usual_call_ns: u64,
 }
 
 impl Account {
@@ -78,7 +87,8 @@ impl Account {
                 Entry {
                     sent_ns: 0,
                     state: State::Unused,
-                    core: 0
+                    core: 0,
+                    call_ns: 0,
                 };
                 WINDOW as usize
             ],
@@ -89,6 +99,7 @@ impl Account {
             deadline_ns,
             round_trips,
             max_ns: 0,
+            usual_call_ns: 0,
         }
     }
 
@@ -116,9 +127,29 @@ impl Account {
             sent_ns: now_ns,
             state: State::Waiting,
             core,
+            call_ns: 0,
         };
         self.counts.sent += 1;
         self.counts.waiting += 1;
+    }
+
+    /// Notes that the send call of the last question has returned.
+    pub(crate) fn handed_over(&mut self, now_ns: u64) {
+        let Some(number) = self.counts.sent.checked_sub(1) else {
+            return;
+        };
+        let entry = self.entry(number);
+        entry.call_ns = now_ns.saturating_sub(entry.sent_ns);
+        let call_ns = entry.call_ns;
+        let usual_ns = &mut self.usual_call_ns;
+        // Nine steps up for each one down: where a tenth is longer, it stays. It halves within some hundred calls.
+        let step_ns = *usual_ns / 512 + 1;
+        *usual_ns = match call_ns.cmp(usual_ns) {
+            _ if *usual_ns == 0 => call_ns,
+            Ordering::Greater => *usual_ns + 9 * step_ns,
+            Ordering::Less => *usual_ns - step_ns.min(*usual_ns - 1),
+            Ordering::Equal => *usual_ns,
+        };
     }
 
     fn give_up_oldest(&mut self) {
@@ -157,6 +188,7 @@ impl Account {
             sent_ns,
             state,
             core,
+            call_ns,
         } = *self.entry(number);
         match state {
             State::Unused => {
@@ -197,6 +229,10 @@ impl Account {
             number,
             sent_ns,
             core,
+            call: OwnCall {
+                took_ns: call_ns,
+                usual_ns: self.usual_call_ns,
+            },
         })
     }
 
@@ -259,6 +295,32 @@ mod tests {
             account.round_trips().map(|all| (all[0], all[4])),
             Some((10, 1200))
         );
+    }
+
+    #[test]
+    fn the_usual_send_call_is_what_nine_of_ten_do_not_exceed() {
+        let mut account = Account::new(1_000_000, Some(0));
+        let mut now_ns = 0;
+        for (short_ns, tenths_long, usual_ns) in [
+            (60_000, 0, 60_000),
+            (20_000, 3, 80_000),
+            (400_000, 2, 1_600_000),
+            (10_000, 0, 10_000),
+        ] {
+            let mut last = OwnCall::default();
+            for number in 0..4000 {
+                let long = number * 7 % 10 < tenths_long;
+                let call_ns = if long { 4 } else { 1 } * short_ns;
+                account.sent(now_ns, 0);
+                account.handed_over(now_ns + call_ns);
+                now_ns += 10_000_000;
+                let sequence = account.next() as u32 - 1;
+                last = account.answered(sequence, now_ns).unwrap().call;
+                assert_eq!(last.took_ns, call_ns);
+            }
+            let near = usual_ns - usual_ns / 8..=usual_ns + usual_ns / 8;
+            assert!(near.contains(&last.usual_ns), "{usual_ns}: {last:?}");
+        }
     }
 
     #[test]

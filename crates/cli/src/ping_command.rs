@@ -374,7 +374,9 @@ impl Pinger<'_> {
         header[8..12].copy_from_slice(&self.header.sequence.to_be_bytes());
         header[16..24].copy_from_slice(&self.header.time_ns.unwrap_or(0).to_be_bytes());
         self.account.sent(now_ns(), this_core());
-        match self.sender.send(&self.frame) {
+        let sent = self.sender.send(&self.frame);
+        self.account.handed_over(now_ns());
+        match sent {
             Ok(_) => Ok(()),
             Err(LinkError::QueueFull) => {
                 self.queue_full += 1;
@@ -424,6 +426,7 @@ impl Pinger<'_> {
                             sent_ns: late.sent_ns.wrapping_add(to_tai),
                             answered_ns: now.wrapping_add(to_tai),
                             cores: [late.core, this_core()],
+                            call: late.call,
                         });
                     }
                 }

@@ -13,7 +13,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use rtwire_measure::noise::{NoiseError, NoiseOptions, NoiseRecord, NoiseRecorder, Stalls};
+use rtwire_measure::noise::{
+    NoiseError, NoiseOptions, NoiseRecord, NoiseRecorder, OwnCall, Stalls,
+};
 
 /// The duration of a piece of the record.
 const PIECE: Duration = Duration::from_secs(5);
@@ -39,6 +41,8 @@ pub(crate) struct Late {
     pub(crate) answered_ns: u64,
     /// The core that sent the question, and the core that read the answer.
     pub(crate) cores: [u32; 2],
+    /// The send call of the question.
+    pub(crate) call: OwnCall,
 }
 
 impl Late {
@@ -65,7 +69,7 @@ pub(crate) struct CoreStalls {
     pub(crate) stalls: u64,
     /// Stalls that found no room in the record.
     pub(crate) dropped: u64,
-    /// The time that the recorded ones can have taken, ns.
+    /// The time that the recorded ones took, ns.
     pub(crate) covered_ns: u64,
 }
 
@@ -275,7 +279,7 @@ impl Keeper {
 
     /// Compares all answers that came before the end of a record with it.
     fn judge(&mut self, record: NoiseRecord, last: bool) {
-        let mut judged: BTreeMap<Vec<u32>, Vec<Late>> = BTreeMap::new();
+        let mut judged: BTreeMap<(u32, Vec<u32>), Vec<Late>> = BTreeMap::new();
         self.waiting.retain(|late| {
             if late.answered_ns > record.to_ns && !last {
                 return true;
@@ -283,7 +287,8 @@ impl Keeper {
             let mut cores = [&late.cores[..], &self.also].concat();
             cores.sort_unstable();
             cores.dedup();
-            judged.entry(cores).or_default().push(*late);
+            let alike = judged.entry((late.cores[0], cores)).or_default();
+            alike.push(*late);
             false
         });
         let mut found = locked(&self.found);
@@ -295,13 +300,15 @@ impl Keeper {
                 Stalls::on(&record, &[core.core]).covered_ns(record.from_ns, record.to_ns);
         }
         found.recorded_ns += record.to_ns.saturating_sub(record.from_ns);
-        for (cores, lates) in judged {
-            let mut stalls = Stalls::on(&record, &cores).and(&Stalls::on(&self.before, &cores));
+        let of = |cores: &[u32]| Stalls::on(&record, cores).and(&Stalls::on(&self.before, cores));
+        for ((sender, cores), lates) in judged {
+            let mut stalls = of(&cores);
             if cores.len() == 1 {
                 stalls = stalls.of_its_own_core();
             }
             let known = Known {
                 stalls,
+                of_sender: of(&[sender]),
                 from_ns: match self.before.from_ns {
                     0 => record.from_ns,
                     before => before,
@@ -320,6 +327,8 @@ impl Keeper {
 /// The stalls of some cores, and the time that is known of them.
 struct Known {
     stalls: Stalls,
+    /// Those of the core that sent.
+    of_sender: Stalls,
     from_ns: u64,
     to_ns: u64,
     deadline_ns: u64,
@@ -329,7 +338,10 @@ impl Known {
     fn compare(&self, lates: Vec<Late>, found: &mut Found) {
         let mut near: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         for late in lates {
-            let in_stall = (self.stalls).explain(late.sent_ns, late.answered_ns, self.deadline_ns);
+            // What the send call usually takes is no stall of its core.
+            let own_ns = (self.of_sender).within_call_ns(late.sent_ns, late.call);
+            let deadline_ns = self.deadline_ns.saturating_sub(own_ns);
+            let in_stall = (self.stalls).explain(late.sent_ns, late.answered_ns, deadline_ns);
             if in_stall {
                 found.in_stalls += 1;
             } else {

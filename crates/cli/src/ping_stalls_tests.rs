@@ -13,6 +13,7 @@ fn late(number: u64, sent_ns: u64, took_ns: u64, core: u32) -> Late {
         sent_ns,
         answered_ns: sent_ns + took_ns,
         cores: [core, core],
+        call: OwnCall::default(),
     }
 }
 
@@ -74,6 +75,35 @@ fn only_stalls_of_the_cores_that_it_passed_explain_a_miss() {
     assert!(found.by_chance < 2.0, "{found:?}");
     let found = judged(record(&[1], 500_000), on_core(0));
     assert_eq!((found.explained(), found.unexplained()), (0, 40));
+}
+
+#[test]
+fn a_send_call_that_took_as_long_as_usual_is_no_stall() {
+    // The record's thread of core 0 was due at the beginning of each send call, which lasts 60 µs, and woke at its end. The
+    // answer to each second question was late by 100 µs for another reason; each other send call lasted 100 µs longer.
+    let question = |at: u64| START_NS + at * 10 * MS + 5 * MS;
+    let call_ns = |at: u64| 60_000 + 100_000 * (at % 2);
+    let stall = |at| Stall {
+        source: StallSource::Core(0),
+        alive_ns: question(at) - 70_000,
+        due_ns: question(at) + 5_000,
+        woke_ns: question(at) + 5_000 + call_ns(at),
+    };
+    let with_calls = NoiseRecord {
+        stalls: (0..400).map(stall).collect(),
+        ..record(&[], 0)
+    };
+    let miss = |at: u64| Late {
+        call: OwnCall {
+            took_ns: call_ns(at),
+            usual_ns: 60_000,
+        },
+        ..late(at, question(at), 165_000, 0)
+    };
+    let found = judged(with_calls, (0..400).map(miss).collect());
+    let in_stalls = found.misses.iter().filter(|miss| miss.in_stall);
+    assert!(in_stalls.clone().all(|miss| miss.number % 2 == 1));
+    assert_eq!((found.explained(), found.unexplained()), (200, 200));
 }
 
 #[test]

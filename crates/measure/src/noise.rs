@@ -15,7 +15,7 @@ mod record;
 mod recorder;
 mod steal;
 
-pub use explain::Stalls;
+pub use explain::{OwnCall, Stalls};
 pub use record::{
     CoreNoise, HistogramBucket, NoiseRecord, Stall, StallRecord, StallSource, StealInterval,
 };

@@ -1,14 +1,26 @@
 //! Judges a delay: do stalls of the machine explain it?
 
-use super::{NoiseRecord, StallRecord, StallSource};
+use super::{NoiseRecord, Stall, StallRecord, StallSource};
 
 /// The stalls of a record that can have delayed what this machine sends, receives or answers. They are sorted and
-/// joined, once as the certain intervals and once as the longest possible ones. CLOCK_TAI, ns.
+/// joined, once as the certain intervals and once as long as they count: at most ([`Stalls::of`]) or likely ([`Stalls::on`]).
+/// CLOCK_TAI, ns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stalls {
     certain: Vec<(u64, u64)>,
-    possible: Vec<(u64, u64)>,
+    /// As long as they count.
+    counted: Vec<(u64, u64)>,
     whole: bool,
+}
+
+/// A call into the kernel with which something began. The record's thread may have to wait for its end, as it does behind a
+/// stall: on a kernel without preemption, or where the call does the work of soft interrupts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OwnCall {
+    /// Its duration, ns.
+    pub took_ns: u64,
+    /// The duration that nine of ten calls of its kind do not exceed at that time, ns.
+    pub usual_ns: u64,
 }
 
 /// The error of the ends of a stall against other times of the same core, ns.
@@ -21,26 +33,40 @@ impl Stalls {
         let stalls = record.stall_record();
         Self {
             certain: joined(stalls.certain().collect()),
-            possible: joined(stalls.possible().collect()),
+            counted: joined(stalls.possible().collect()),
             whole: false,
         }
     }
 
-    /// Creates the stalls of a record on these cores only.
+    /// Creates the stalls of a record on these cores only, each at its likely length. It began in the middle between the
+    /// thread's last look and the due one. What a wake-up of the thread usually takes there (the median) is no stall.
+    ///
+    /// The longest possible length goes back to the last look. It would explain a delay as long as the time between two looks
+    /// by almost any wake-up that is later than usual.
     #[must_use]
     pub fn on(record: &NoiseRecord, cores: &[u32]) -> Self {
-        let on_these = |source: &StallSource| matches!(source, StallSource::Core(core) if cores.contains(core));
+        let usual_ns = |core: u32| {
+            let of_core = record.cores.iter().find(|noise| noise.core == core);
+            of_core.and_then(|noise| Some(noise.overshoot_ns.as_ref()?.p50))
+        };
+        let likely = |stall: &Stall| {
+            let StallSource::Core(core) = stall.source else {
+                return None;
+            };
+            let woke_ns = (stall.woke_ns).saturating_sub(usual_ns(core).unwrap_or(0));
+            let counts = cores.contains(&core) && woke_ns > stall.due_ns;
+            counts.then(|| Stall {
+                alive_ns: stall.alive_ns.min(stall.due_ns).midpoint(stall.due_ns),
+                woke_ns,
+                ..stall.clone()
+            })
+        };
         let stalls = StallRecord {
-            stalls: record
-                .stalls
-                .iter()
-                .filter(|stall| on_these(&stall.source))
-                .cloned()
-                .collect(),
+            stalls: record.stalls.iter().filter_map(likely).collect(),
         };
         Self {
             certain: joined(stalls.certain().collect()),
-            possible: joined(stalls.possible().collect()),
+            counted: joined(stalls.possible().collect()),
             whole: false,
         }
     }
@@ -66,6 +92,14 @@ impl Stalls {
         next.is_some_and(|&(_, end)| end <= to_ns.saturating_add(EDGE_NS))
     }
 
+    /// Returns the part of a call that began at `from_ns` in which the record says *stalled*, although the call just did its
+    /// work, ns. A call that stalls lasts that much longer than usual; no more of it can have been a stall.
+    #[must_use]
+    pub fn within_call_ns(&self, from_ns: u64, call: OwnCall) -> u64 {
+        let stalled_ns = within(&self.counted, from_ns, from_ns.saturating_add(call.took_ns));
+        stalled_ns.saturating_sub(call.took_ns.saturating_sub(call.usual_ns))
+    }
+
     /// Returns the number of stalls. Those that overlap count once.
     #[must_use]
     pub fn count(&self) -> u64 {
@@ -80,10 +114,10 @@ impl Stalls {
         next.saturating_sub(first) as u64
     }
 
-    /// Returns the time between `from_ns` and `to_ns` that the stalls can have taken at most, ns.
+    /// Returns the time between `from_ns` and `to_ns` that the stalls take as they count, ns.
     #[must_use]
     pub fn covered_ns(&self, from_ns: u64, to_ns: u64) -> u64 {
-        within(&self.possible, from_ns, to_ns)
+        within(&self.counted, from_ns, to_ns)
     }
 
     /// Returns the chance, 0 to 1, that [`explain`](Self::explain) holds by accident: for something that lasted
@@ -93,7 +127,7 @@ impl Stalls {
         let excess = took_ns.saturating_sub(deadline_ns);
         // Between two of these moments the overlap with the stalls changes evenly.
         let mut moments = vec![from_ns, to_ns];
-        for intervals in [&self.certain, &self.possible] {
+        for intervals in [&self.certain, &self.counted] {
             let first = intervals.partition_point(|&(_, end)| end <= from_ns);
             let last = to_ns.saturating_add(took_ns);
             for &(begin, end) in intervals[first..].iter().take_while(|one| one.0 < last) {
@@ -113,7 +147,7 @@ impl Stalls {
                 self.meet(middle, middle.saturating_add(took_ns))
             })
             .map(|pair| {
-                let ends = [pair[0], pair[1]].map(|at| overlap(&self.possible, at));
+                let ends = [pair[0], pair[1]].map(|at| overlap(&self.counted, at));
                 (pair[1] - pair[0]) as f64 * part_at_least(ends, excess)
             })
             .sum();
@@ -126,19 +160,19 @@ impl Stalls {
         let both = |a: &[_], b: &[_]| joined(a.iter().chain(b).copied().collect());
         Self {
             certain: both(&self.certain, &other.certain),
-            possible: both(&self.possible, &other.possible),
+            counted: both(&self.counted, &other.counted),
             whole: self.whole && other.whole,
         }
     }
 
     /// Returns true if stalls explain that something lasted from `from_ns` to `to_ns` instead of at most
-    /// `deadline_ns`. It must overlap the certain part of a stall. Its excess must not exceed the possible length of
-    /// the stalls within it.
+    /// `deadline_ns`. It must overlap the certain part of a stall. Its excess must not exceed the length of the
+    /// stalls within it, as they count.
     #[must_use]
     pub fn explain(&self, from_ns: u64, to_ns: u64, deadline_ns: u64) -> bool {
         let took = to_ns.saturating_sub(from_ns);
         self.meet(from_ns, to_ns)
-            && took <= deadline_ns.saturating_add(within(&self.possible, from_ns, to_ns))
+            && took <= deadline_ns.saturating_add(within(&self.counted, from_ns, to_ns))
     }
 }
 
@@ -180,8 +214,9 @@ fn joined(mut intervals: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Stall;
+    use super::super::CoreNoise;
     use super::*;
+    use crate::summary::Summary;
 
     /// Random numbers from a seed (xorshift).
     struct Dice(u64);
@@ -208,6 +243,31 @@ mod tests {
             }
         };
         (0..count).map(stall).collect()
+    }
+
+    /// Core 0, with this median of its wake-ups, ns.
+    fn core_that_wakes_after(p50: u64) -> CoreNoise {
+        CoreNoise {
+            core: 0,
+            policy: "SCHED_FIFO".to_owned(),
+            priority: 99,
+            policy_at_end: "SCHED_FIFO".to_owned(),
+            priority_at_end: 99,
+            fallback: None,
+            overshoot_ns: Some(Summary {
+                min: 0,
+                p50,
+                p99: 10_000,
+                p999: 10_000,
+                max: 10_000,
+                samples: 1000,
+            }),
+            histogram: Vec::new(),
+            steal_ns: 0,
+            stalls: 1,
+            stalled_ns: 0,
+            dropped_stalls: 0,
+        }
     }
 
     #[test]
@@ -268,6 +328,35 @@ mod tests {
     }
 
     #[test]
+    fn a_call_of_its_own_is_a_stall_only_where_it_took_longer_than_usual() {
+        let us = 1000;
+        let record = NoiseRecord {
+            stalls: vec![Stall {
+                source: StallSource::Core(0),
+                alive_ns: 950 * us,
+                due_ns: 1010 * us,
+                woke_ns: 1070 * us,
+            }],
+            ..NoiseRecord::default()
+        };
+        let stalls = Stalls::of(&record);
+        // The duration of the call, what is usual, and what of the record is the call's own work.
+        for (took, usual, own) in [
+            (65, 60, 60),
+            (65, 65, 65),
+            (100, 60, 30),
+            (300, 60, 0),
+            (0, 60, 0),
+        ] {
+            let call = OwnCall {
+                took_ns: took * us,
+                usual_ns: usual * us,
+            };
+            assert_eq!(stalls.within_call_ns(1000 * us, call), own * us, "{call:?}");
+        }
+    }
+
+    #[test]
     fn only_the_stalls_of_these_cores_count() {
         let stall = |core, at| Stall {
             source: StallSource::Core(core),
@@ -281,11 +370,33 @@ mod tests {
         };
         let stalls = Stalls::on(&record, &[1]);
         assert!(!stalls.explain(900, 1150, 200) && stalls.explain(4900, 5150, 200));
-        assert_eq!((stalls.count(), stalls.covered_ns(0, 10_000)), (1, 100));
+        assert_eq!((stalls.count(), stalls.covered_ns(0, 10_000)), (1, 95));
         let met = [(0, 5010), (0, 5011), (5099, 6000), (5100, 6000)];
         assert_eq!(met.map(|(from, to)| stalls.met(from, to)), [0, 1, 1, 0]);
         let chance = Stalls::default().chance(0, 1000, 300, 100);
         assert!(chance.abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn a_stall_of_named_cores_has_its_likely_length() {
+        // Looked at 950 and 1050, woke at 1150; a wake-up usually takes 20: stalled from 1000 to 1130.
+        let stall = Stall {
+            source: StallSource::Core(0),
+            alive_ns: 950,
+            due_ns: 1050,
+            woke_ns: 1150,
+        };
+        let record = |p50| NoiseRecord {
+            cores: vec![core_that_wakes_after(p50)],
+            stalls: vec![stall.clone()],
+            ..NoiseRecord::default()
+        };
+        let stalls = Stalls::on(&record(20), &[0]);
+        assert_eq!(stalls.covered_ns(0, 10_000), 130);
+        assert!(stalls.explain(900, 1230, 200) && !stalls.explain(900, 1231, 200));
+        assert_eq!(Stalls::of(&record(20)).covered_ns(0, 10_000), 200);
+        // Later than due by what is usual there: no stall.
+        assert_eq!(Stalls::on(&record(100), &[0]).count(), 0);
     }
 
     #[test]
@@ -307,7 +418,7 @@ mod tests {
             ..NoiseRecord::default()
         };
         let stalls = Stalls::of(&record);
-        assert_eq!(stalls.possible, [(1000, 1500), (3000, 3100)]);
+        assert_eq!(stalls.counted, [(1000, 1500), (3000, 3100)]);
         assert!(stalls.explain(950, 1550, 100), "500 of 600 were a stall");
         assert!(!stalls.explain(940, 1550, 100), "110 were none");
         assert!(stalls.explain(1450, 1590, 100), "50 of 140");
