@@ -60,6 +60,6 @@ pub use verify::{Finding, verify};
 pub use rtwire_describe::{
     BestEffort, Buffer, Contract, ContractKind, CutThrough, Defaults, Fault, Faults, GateProfile,
     Host, Isolation, LatencyLimits, LatencyRange, Link, Network, Overflow, PortLatency, PortShaper,
-    Ratio, Release, ScheduleRules, Semantics, ShaperKind, Stream, Switch, SwitchPort, Transfer,
-    Transport, foreign, import, network, read, read_bytes, units,
+    Preemption, Ratio, Release, ScheduleRules, Semantics, ShaperKind, Stream, Switch, SwitchPort,
+    Transfer, Transport, foreign, import, network, read, read_bytes, units,
 };

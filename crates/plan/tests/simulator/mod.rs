@@ -2,8 +2,11 @@
 //!
 //! It shares no formula with the crate. It only moves frames.
 
+mod preemption;
+
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 
+use preemption::{Merge, left_of};
 use rtwire_plan::{ContractKind, CutThrough, Network, Release};
 
 const PS: u128 = 1_000_000_000_000;
@@ -51,6 +54,8 @@ struct Frame {
     flow: usize,
     bits: u128,
     born: u128,
+    /// What no piece has carried yet, where frames are sent in pieces.
+    left: u128,
 }
 
 struct Source {
@@ -89,6 +94,8 @@ struct Port {
     catches_up: bool,
     cable_ps: u128,
     last_release: u128,
+    /// Frames that may be interrupted, and the one that is.
+    merge: Option<Merge>,
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -287,6 +294,7 @@ pub(crate) fn simulate(
                     .is_none_or(|switch| switch.buffer.release == Release::Frame),
                 catches_up: latency.catches_up,
                 cable_ps: u128::from(link.cable_delay_ns) * 1_000,
+                merge: Merge::of(network, from, to),
                 ..Port::default()
             });
         }
@@ -398,14 +406,24 @@ pub(crate) fn simulate(
                 born,
             } => {
                 let port = &mut ports[index];
+                let bits = sources[flow].frame_bits;
+                let left = left_of(bits);
                 let frame = Frame {
                     flow,
-                    bits: sources[flow].frame_bits,
+                    bits,
                     born,
+                    left,
                 };
                 let queue = class(sources[flow].pcp, port);
                 let was_idle = port.sending.is_none() && port.queues.iter().all(VecDeque::is_empty);
                 port.queues[queue].push_back(frame);
+                let sent_class = |port: &Port| {
+                    let (frame, _) = port.sending?;
+                    Some(class(sources[frame.flow].pcp, port))
+                };
+                if let Some(end) = sent_class(port).and_then(|of| port.interrupt(queue, of, now)) {
+                    push(end, 2, Event::Sent(index));
+                }
                 if was_idle && !port.catches_up && behaviour == Behaviour::Greedy {
                     // All latencies of a busy period may end together, with that of its first frame.
                     port.held_until = now + port.varies_ps;
@@ -417,7 +435,11 @@ pub(crate) fn simulate(
             }
             Event::Sent(index) => {
                 let port = &mut ports[index];
-                if let Some((frame, _)) = port.sending.take() {
+                // The end of a frame that was interrupted before.
+                if port.busy_until != now {
+                    continue;
+                }
+                if let Some(frame) = port.piece_ends() {
                     port.backlog -= frame.bits;
                     // Such a port hands frames over late, in order, and then in quick succession.
                     let release = if port.catches_up {
@@ -450,7 +472,12 @@ pub(crate) fn simulate(
                 if idle && now < last && now >= port.held_until && *before <= now {
                     *before = now;
                     let bits = sources[flow].frame_bits;
-                    port.queues[queue].push_back(Frame { flow, bits, born });
+                    port.queues[queue].push_back(Frame {
+                        flow,
+                        bits,
+                        born,
+                        left: left_of(bits),
+                    });
                     port.backlog += bits;
                     let most = outcome.backlog_bits.entry(ends[index].clone()).or_default();
                     *most = (*most).max(port.backlog);
@@ -463,9 +490,9 @@ pub(crate) fn simulate(
         };
         let port = &mut ports[index];
         if port.sending.is_none() && port.backlog > 0 && now >= port.held_until {
-            if let Some(frame) = port.queues.iter_mut().rev().find_map(VecDeque::pop_front) {
+            if let Some((frame, bits)) = port.next() {
                 // Never slower than the link: rounded down.
-                let end = now + frame.bits * PS / port.rate;
+                let end = now + bits * PS / port.rate;
                 port.busy_until = end;
                 port.sending = Some((frame, now));
                 push(end, 2, Event::Sent(index));

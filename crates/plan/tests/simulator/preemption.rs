@@ -1,0 +1,96 @@
+//! Frames in pieces (IEEE Std 802.3, clause 99), written from its rules alone.
+
+use std::collections::VecDeque;
+
+use rtwire_plan::Network;
+
+use super::{Frame, PS, Port};
+
+/// Preamble and mark before each piece; the gap behind it; the check of a piece that is not the last; the least last piece.
+const PREAMBLE: u128 = 8 * 8;
+const GAP: u128 = 12 * 8;
+const CHECK: u128 = 4 * 8;
+const LEAST_LAST: u128 = 64 * 8;
+
+/// The frames of a port that may be interrupted.
+#[derive(Default)]
+pub(super) struct Merge {
+    first_express: usize,
+    /// The least part of a frame in a piece that is not the last.
+    least: u128,
+    /// The part of the frame under way that its piece carries, if that is not the last one.
+    carried: Option<u128>,
+    interrupted: Option<Frame>,
+}
+
+/// Returns what pieces of a frame carry, from its bits on the wire.
+pub(super) fn left_of(bits: u128) -> u128 {
+    bits.saturating_sub(PREAMBLE + GAP)
+}
+
+impl Merge {
+    pub(super) fn of(network: &Network, from: &str, to: &str) -> Option<Merge> {
+        let stated = network.preemption(from, to)?;
+        let blocks = 1 + u128::from(stated.additional_fragment_size);
+        Some(Merge {
+            first_express: usize::from(stated.first_express),
+            least: (64 * blocks - 4) * 8,
+            ..Merge::default()
+        })
+    }
+}
+
+impl Port {
+    /// A frame of `class` has come while one of `sent_class` is sent. Returns the end of the piece, if it ends that one.
+    pub(super) fn interrupt(&mut self, class: usize, sent_class: usize, now: u128) -> Option<u128> {
+        let rate = self.rate;
+        let merge = self.merge.as_mut()?;
+        let (frame, start) = self.sending?;
+        let express = merge.first_express;
+        if class < express || sent_class >= express || merge.carried.is_some() {
+            return None;
+        }
+        // The byte under way is sent to its end.
+        let bytes = ((now - start) * rate / PS)
+            .saturating_sub(PREAMBLE)
+            .div_ceil(8);
+        let carried = (bytes * 8).max(merge.least);
+        if carried + LEAST_LAST > frame.left {
+            return None;
+        }
+        merge.carried = Some(carried);
+        self.busy_until = start + (PREAMBLE + carried + CHECK + GAP) * PS / rate;
+        Some(self.busy_until)
+    }
+
+    /// Returns the frame whose last piece has been sent.
+    pub(super) fn piece_ends(&mut self) -> Option<Frame> {
+        let (frame, _) = self.sending.take()?;
+        let Some(merge) = &mut self.merge else {
+            return Some(frame);
+        };
+        let Some(carried) = merge.carried.take() else {
+            return Some(frame);
+        };
+        merge.interrupted = Some(Frame {
+            left: frame.left - carried,
+            ..frame
+        });
+        None
+    }
+
+    /// Returns the frame to send now, and the bits of what is left of it.
+    pub(super) fn next(&mut self) -> Option<(Frame, u128)> {
+        let mut highest = |from: usize| {
+            let queues = self.queues.iter_mut().skip(from);
+            queues.rev().find_map(VecDeque::pop_front)
+        };
+        let Some(merge) = &mut self.merge else {
+            return highest(0).map(|frame| (frame, frame.bits));
+        };
+        let frame = highest(merge.first_express)
+            .or_else(|| merge.interrupted.take())
+            .or_else(|| highest(0))?;
+        Some((frame, PREAMBLE + frame.left + GAP))
+    }
+}
