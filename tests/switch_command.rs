@@ -62,6 +62,14 @@ fn credit() -> String {
     )
 }
 
+/// The same network with frames of priority 0 to 3 that may be interrupted on the way to `B`.
+fn preempted() -> String {
+    GATED
+        .replace("schedule = \"time-triggered\"\n", "")
+        .replace("gates = \"unlimited\"\n", "preemptable = [0, 1, 2, 3]\n")
+        .replace("name = \"B\"\n", "name = \"B\"\npreemptable = []\n")
+}
+
 /// A server, and the plans for it.
 struct Server(Netconfd);
 
@@ -82,6 +90,7 @@ impl Server {
         let server = Self(Netconfd::start(without)?);
         fs::write(server.folder.path().join("gated.toml"), GATED).unwrap();
         fs::write(server.folder.path().join("credit.toml"), credit()).unwrap();
+        fs::write(server.folder.path().join("preempted.toml"), preempted()).unwrap();
         Some(server)
     }
 
@@ -306,6 +315,38 @@ fn a_switch_gets_its_share_shows_it_and_drift_is_named_and_mended() {
         &["cbsa-parameter-table[7]: there, not planned"],
     );
     assert!(!server.running().contains("admin-idle-slope"));
+}
+
+/// Frames that may be interrupted are the plan's business, also where the plan has none.
+#[test]
+fn preemption_comes_and_goes_with_the_plan() {
+    let Some(server) = Server::start(&[]) else {
+        return;
+    };
+    let pushed = server.switch("push", "preempted.toml", &["--new-interfaces"]);
+    ends(&pushed, 0, &[]);
+    let running = server.running();
+    for pcp in 0..8 {
+        let of = |word: &str| {
+            let leaf = format!("<priority{pcp}>{word}</priority{pcp}>");
+            running.matches(&leaf).count()
+        };
+        // Two ports: to A all frames are whole.
+        let expected = if pcp < 4 { (1, 1) } else { (2, 0) };
+        assert_eq!((of("express"), of("preemptable")), expected, "{running}");
+    }
+    ends(&server.switch("check", "preempted.toml", &[]), 0, &[]);
+    let extra = "priority3: preemptable is there, not planned";
+    ends(&server.switch("check", "credit.toml", &[]), 1, &[extra]);
+    ends(&server.switch("push", "credit.toml", &[]), 0, &[extra]);
+    assert!(!server.running().contains("preemptable"));
+    ends(&server.switch("check", "credit.toml", &[]), 0, &[]);
+    let check = server.switch("check", "preempted.toml", &[]);
+    ends(
+        &check,
+        1,
+        &["frame-preemption-parameters: planned, not there"],
+    );
 }
 
 /// The way to the switch breaks in the midst, wherever that may be: it has the one plan or the other, whole.

@@ -21,7 +21,7 @@ const ALWAYS: [&str; 4] = [
 ];
 /// A word of the data, and the modules that it needs. A switch without gates does not implement theirs: their constraints
 /// compare values that must then be there.
-const BY_CONTENT: [(&str, &[&str]); 4] = [
+const BY_CONTENT: [(&str, &[&str]); 5] = [
     (
         "ieee802-dot1q-sched-bridge:",
         &["ieee802-dot1q-sched", "ieee802-dot1q-sched-bridge"],
@@ -38,6 +38,13 @@ const BY_CONTENT: [(&str, &[&str]); 4] = [
         &["ieee802-dot1cb-stream-identification"],
     ),
     ("ieee802-dot1q-cbsa-bridge:", &["ieee802-dot1q-cbsa-bridge"]),
+    (
+        "ieee802-dot1q-preemption-bridge:",
+        &[
+            "ieee802-dot1q-preemption",
+            "ieee802-dot1q-preemption-bridge",
+        ],
+    ),
 ];
 
 /// Judges the data of one switch: whether they are valid, and the referee's words.

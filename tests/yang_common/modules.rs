@@ -8,7 +8,7 @@ use std::{fs, io};
 use super::structure::{Node, tree};
 
 /// Module, prefix, and what it has besides the nodes of the tree.
-const MADE: [(&str, &str, &str); 7] = [
+const MADE: [(&str, &str, &str); 8] = [
     (
         "ieee802-dot1q-types",
         "dot1q-types",
@@ -30,6 +30,7 @@ const MADE: [(&str, &str, &str); 7] = [
     ),
     ("ieee802-dot1q-sched-bridge", "sched-bridge", ""),
     ("ieee802-dot1q-cbsa-bridge", "cbsa-bridge", ""),
+    ("ieee802-dot1q-preemption-bridge", "preempt-bridge", ""),
     (
         "ieee802-dot1q-stream-filters-gates-bridge",
         "sfsg-bridge",
@@ -182,6 +183,7 @@ fn kind_of(name: &str, kind: &str) -> String {
             "zero", "one", "two", "three", "four", "five", "six", "seven", "wildcard",
         ]),
         "gate-state-value-type" => words(&["open", "closed"]),
+        "frame-preemption-status-enum" => words(&["express", "preemptable"]),
         "vlan-tag-identification-type" => words(&["tagged", "priority", "all"]),
         _ if name == "stream-gate-ref" => "uint32;".to_owned(),
         _ => "string;".to_owned(),

@@ -279,6 +279,7 @@ fn fits(kind: &str, value: &Value) -> bool {
             "zero", "one", "two", "three", "four", "five", "six", "seven", "wildcard",
         ]),
         "gate-state-value-type" => one_of(&["open", "closed"]),
+        "frame-preemption-status-enum" => one_of(&["express", "preemptable"]),
         "vlan-tag-identification-type" => one_of(&["tagged", "priority", "all"]),
         _ if kind.starts_with("->") => value.is_string() || value.is_u64(),
         _ => value.is_string(),

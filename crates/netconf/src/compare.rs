@@ -9,11 +9,12 @@ use crate::data::{IDENTITY, keys, module};
 use crate::element::{Content, Element};
 
 /// Nodes that a plan owns whole. What it does not name there must not be there.
-const OWNED: [&str; 9] = [
+const OWNED: [&str; 10] = [
     "traffic-class-table",
     "transmission-selection-algorithm-table",
     "gate-parameter-table",
     "cbsa",
+    "frame-preemption-parameters",
     "stream-filters",
     "stream-gates",
     "filtering-entry",
@@ -149,8 +150,8 @@ fn extras(one: &Element, at: &str, all: &mut Vec<Difference>) {
     } else if LEAF_LISTS.contains(&one.name.as_str()) {
         extra(one.value());
     } else if is_leaf(one) {
-        // Other leaves may be defaults, which some switches show. These two kinds turn something on: a meter, a limit.
-        let is_on = one.value() == "true" || one.name.ends_with("-ref");
+        // Other leaves may be defaults, which some switches show. These kinds turn something on: a meter, a limit, preemption.
+        let is_on = matches!(one.value(), "true" | "preemptable") || one.name.ends_with("-ref");
         if is_on && !NOT_COMPARED.contains(&one.name.as_str()) {
             extra(one.value());
         }

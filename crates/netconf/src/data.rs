@@ -8,7 +8,7 @@ use crate::element::{Content, Element};
 use crate::error::NetconfError;
 
 /// The modules that data may be of, and their namespaces. Those of the IEEE are called after the module.
-pub const MODULES: [(&str, &str); 9] = [
+pub const MODULES: [(&str, &str); 10] = [
     (
         "ietf-interfaces",
         "urn:ietf:params:xml:ns:yang:ietf-interfaces",
@@ -33,6 +33,10 @@ pub const MODULES: [(&str, &str); 9] = [
     (
         "ieee802-dot1q-cbsa-bridge",
         "urn:ieee:std:802.1Q:yang:ieee802-dot1q-cbsa-bridge",
+    ),
+    (
+        "ieee802-dot1q-preemption-bridge",
+        "urn:ieee:std:802.1Q:yang:ieee802-dot1q-preemption-bridge",
     ),
     (
         "ieee802-dot1q-stream-filters-gates-bridge",

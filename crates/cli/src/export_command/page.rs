@@ -43,6 +43,7 @@ pub(super) fn page(share: &Share<'_>) -> String {
             .map_or_else(|| "unbounded".to_owned(), |bytes| format!("{bytes} B"));
         let _ = writeln!(text, "  buffer needed: {buffer}");
         shapers(&mut text, share, port);
+        preemption(&mut text, share, port);
         let Some(gates) = &port.gates else {
             let _ = writeln!(text, "  gates: none, all open");
             continue;
@@ -121,6 +122,28 @@ fn streams(text: &mut String, share: &Share<'_>) {
         ]);
     }
     table(text, 1, &rows);
+}
+
+/// Writes the frame preemption of a port.
+fn preemption(text: &mut String, share: &Share<'_>, port: &PortPlan) {
+    let Some(preemptable) = share.preemptable(port) else {
+        return;
+    };
+    let Some(preemption) = share.preemption(port) else {
+        let _ = writeln!(text, "  frame preemption: none, all priorities express");
+        return;
+    };
+    let priorities = (0..8).zip(preemptable).filter(|(_, it)| *it);
+    let priorities: Vec<String> = priorities
+        .map(|(pcp, _): (u8, _)| pcp.to_string())
+        .collect();
+    let _ = writeln!(
+        text,
+        "  frame preemption (802.1Qbu; 802.3, clause 99): priorities {} preemptable, all others express; addFragSize {} at {}",
+        priorities.join(", "),
+        preemption.additional_fragment_size,
+        port.port
+    );
 }
 
 /// Writes the shapers of a port.

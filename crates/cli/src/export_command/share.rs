@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use rtwire_plan::identity::Destination;
-use rtwire_plan::network::{Network, ShaperKind};
+use rtwire_plan::network::{Network, PortPreemption, ShaperKind};
 use rtwire_plan::{NodeKind, Plan, PortPlan};
 
 /// The largest number of a bridge port (IEEE Std 802.1Q, `port-number-type`).
@@ -196,6 +196,18 @@ impl<'a> Share<'a> {
             .collect()
     }
 
+    /// Returns for each priority whether its frames may be interrupted at a port; `None` if the switch has no preemption.
+    pub(super) fn preemptable(&self, port: &PortPlan) -> Option<[bool; 8]> {
+        self.network.node_preemption(self.name)?;
+        let first_express = self.preemption(port).map_or(0, |it| it.first_express);
+        Some(self.classes().map(|class| class < first_express))
+    }
+
+    /// Returns the preemption of a port; `None` where all frames are sent whole.
+    pub(super) fn preemption(&self, port: &PortPlan) -> Option<PortPreemption> {
+        self.network.preemption(self.name, &port.port)
+    }
+
     /// Returns the VLAN that the switch puts a stream's frames into.
     pub(super) fn vlan_of(&self, one: &Passing<'_>) -> u16 {
         // VLAN 0 marks a tag that has a priority only.
@@ -214,10 +226,10 @@ impl<'a> Share<'a> {
             ));
         }
         for port in &self.ports {
-            if let Some(preemption) = &port.plan.preemption {
+            if let Some(preemption) = self.preemption(port.plan) {
                 found.push(format!(
-                    "port {}: its frame preemption (802.1Qbu) is not in the data; make the priorities of classes below {} preemptable by hand, else the promises do not hold",
-                    port.name, preemption.first_express_class
+                    "port {}: the MAC merge sublayer (802.3, clause 99) is not in the data; turn it on at both ends of the link, with addFragSize {} at {}, else the promises do not hold",
+                    port.name, preemption.additional_fragment_size, port.plan.port
                 ));
             }
             for class in self.asynchronous(port.plan) {

@@ -7,6 +7,7 @@
 //! | `ieee802-dot1q-bridge` | the bridge, its VLANs, static forwarding, ports, traffic classes |
 //! | `ieee802-dot1q-sched`, `-sched-bridge` | gates of the ports |
 //! | `ieee802-dot1q-cbsa-bridge` | credits (802.1Qav) |
+//! | `ieee802-dot1q-preemption-bridge` | frame preemption (802.1Qbu) |
 //! | `ieee802-dot1q-stream-filters-gates-bridge` | stream filters and gates |
 //! | `ieee802-dot1cb-stream-identification` | the frames that a filter is for |
 
@@ -92,6 +93,18 @@ fn interface(share: &Share<'_>, port: &SharePort<'_>) -> Value {
         bridge_port["transmission-selection-algorithm-table"] =
             json!({ "transmission-selection-algorithm-map": algorithms });
         bridge_port["ieee802-dot1q-cbsa-bridge:cbsa"] = json!({ "cbsa-parameter-table": slopes });
+    }
+    if let Some(preemptable) = share.preemptable(port.plan) {
+        let status = |preemptable| match preemptable {
+            true => "preemptable",
+            false => "express",
+        };
+        let rows = (0..8).zip(preemptable);
+        let table: serde_json::Map<String, Value> = rows
+            .map(|(pcp, one)| (format!("priority{pcp}"), status(one).into()))
+            .collect();
+        bridge_port["ieee802-dot1q-preemption-bridge:frame-preemption-parameters"] =
+            json!({ "frame-preemption-status-table": table });
     }
     json!({
         "name": port.name,
