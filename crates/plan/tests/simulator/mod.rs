@@ -54,7 +54,7 @@ struct Frame {
     flow: usize,
     bits: u128,
     born: u128,
-    /// What no piece has carried yet, where frames are sent in pieces.
+    /// The part that no piece has carried yet, where frames are sent in pieces.
     left: u128,
 }
 
