@@ -297,10 +297,12 @@ impl Keeper {
             entry.stalls += core.stalls;
             entry.dropped += core.dropped_stalls;
             entry.covered_ns +=
-                Stalls::on(&record, &[core.core]).covered_ns(record.from_ns, record.to_ns);
+                Stalls::likely_on(&record, &[core.core]).covered_ns(record.from_ns, record.to_ns);
         }
         found.recorded_ns += record.to_ns.saturating_sub(record.from_ns);
-        let of = |cores: &[u32]| Stalls::on(&record, cores).and(&Stalls::on(&self.before, cores));
+        let of = |cores: &[u32]| {
+            Stalls::likely_on(&record, cores).and(&Stalls::likely_on(&self.before, cores))
+        };
         for ((sender, cores), lates) in judged {
             let mut stalls = of(&cores);
             if cores.len() == 1 {

@@ -302,7 +302,7 @@ fn no_promise_is_exceeded_with_a_map_of_priorities_at_each_node() {
     assert!(differs > 20, "{differs}");
 }
 
-/// Returns the network of a random description with frames of the lower priorities that may be interrupted, at most nodes.
+/// Returns a random network in which most nodes let frames of lower priorities be interrupted, and the same one with whole frames.
 fn with_preemption(dice: &mut Dice) -> (Network, Network) {
     let text =
         random_description(dice).replace("frame-overhead = \"0 B\"", "frame-overhead = \"24 B\"");

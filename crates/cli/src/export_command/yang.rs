@@ -95,14 +95,15 @@ fn interface(share: &Share<'_>, port: &SharePort<'_>) -> Value {
         bridge_port["ieee802-dot1q-cbsa-bridge:cbsa"] = json!({ "cbsa-parameter-table": slopes });
     }
     if let Some(preemptable) = share.preemptable(port.plan) {
-        let status = |preemptable| match preemptable {
-            true => "preemptable",
-            false => "express",
-        };
-        let rows = (0..8).zip(preemptable);
-        let table: serde_json::Map<String, Value> = rows
-            .map(|(pcp, one)| (format!("priority{pcp}"), status(one).into()))
-            .collect();
+        let mut table = serde_json::Map::new();
+        for (pcp, preemptable) in preemptable.into_iter().enumerate() {
+            let status = if preemptable {
+                "preemptable"
+            } else {
+                "express"
+            };
+            table.insert(format!("priority{pcp}"), status.into());
+        }
         bridge_port["ieee802-dot1q-preemption-bridge:frame-preemption-parameters"] =
             json!({ "frame-preemption-status-table": table });
     }

@@ -3,7 +3,7 @@
 use super::{NoiseRecord, Stall, StallRecord, StallSource};
 
 /// The stalls of a record that can have delayed what this machine sends, receives or answers. They are sorted and
-/// joined, once as the certain intervals and once as long as they count: at most ([`Stalls::of`]) or likely ([`Stalls::on`]).
+/// joined, once as the certain intervals and once as long as they count: at most ([`Stalls::of`]) or likely ([`Stalls::likely_on`]).
 /// CLOCK_TAI, ns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stalls {
@@ -44,7 +44,7 @@ impl Stalls {
     /// The longest possible length goes back to the last look. It would explain a delay as long as the time between two looks
     /// by almost any wake-up that is later than usual.
     #[must_use]
-    pub fn on(record: &NoiseRecord, cores: &[u32]) -> Self {
+    pub fn likely_on(record: &NoiseRecord, cores: &[u32]) -> Self {
         let usual_ns = |core: u32| {
             let of_core = record.cores.iter().find(|noise| noise.core == core);
             of_core.and_then(|noise| Some(noise.overshoot_ns.as_ref()?.p50))
@@ -368,7 +368,7 @@ mod tests {
             stalls: vec![stall(0, 1000), stall(1, 5000)],
             ..NoiseRecord::default()
         };
-        let stalls = Stalls::on(&record, &[1]);
+        let stalls = Stalls::likely_on(&record, &[1]);
         assert!(!stalls.explain(900, 1150, 200) && stalls.explain(4900, 5150, 200));
         assert_eq!((stalls.count(), stalls.covered_ns(0, 10_000)), (1, 95));
         let met = [(0, 5010), (0, 5011), (5099, 6000), (5100, 6000)];
@@ -391,12 +391,12 @@ mod tests {
             stalls: vec![stall.clone()],
             ..NoiseRecord::default()
         };
-        let stalls = Stalls::on(&record(20), &[0]);
+        let stalls = Stalls::likely_on(&record(20), &[0]);
         assert_eq!(stalls.covered_ns(0, 10_000), 130);
         assert!(stalls.explain(900, 1230, 200) && !stalls.explain(900, 1231, 200));
         assert_eq!(Stalls::of(&record(20)).covered_ns(0, 10_000), 200);
         // Later than due by what is usual there: no stall.
-        assert_eq!(Stalls::on(&record(100), &[0]).count(), 0);
+        assert_eq!(Stalls::likely_on(&record(100), &[0]).count(), 0);
     }
 
     #[test]

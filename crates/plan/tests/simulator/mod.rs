@@ -6,7 +6,7 @@ mod preemption;
 
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 
-use preemption::{Merge, left_of};
+use preemption::Merge;
 use rtwire_plan::{ContractKind, CutThrough, Network, Release};
 
 const PS: u128 = 1_000_000_000_000;
@@ -54,8 +54,6 @@ struct Frame {
     flow: usize,
     bits: u128,
     born: u128,
-    /// The part that no piece has carried yet, where frames are sent in pieces.
-    left: u128,
 }
 
 struct Source {
@@ -406,22 +404,15 @@ pub(crate) fn simulate(
                 born,
             } => {
                 let port = &mut ports[index];
-                let bits = sources[flow].frame_bits;
-                let left = left_of(bits);
                 let frame = Frame {
                     flow,
-                    bits,
+                    bits: sources[flow].frame_bits,
                     born,
-                    left,
                 };
                 let queue = class(sources[flow].pcp, port);
                 let was_idle = port.sending.is_none() && port.queues.iter().all(VecDeque::is_empty);
                 port.queues[queue].push_back(frame);
-                let sent_class = |port: &Port| {
-                    let (frame, _) = port.sending?;
-                    Some(class(sources[frame.flow].pcp, port))
-                };
-                if let Some(end) = sent_class(port).and_then(|of| port.interrupt(queue, of, now)) {
+                if let Some(end) = port.interrupt(queue, now) {
                     push(end, 2, Event::Sent(index));
                 }
                 if was_idle && !port.catches_up && behaviour == Behaviour::Greedy {
@@ -472,12 +463,7 @@ pub(crate) fn simulate(
                 if idle && now < last && now >= port.held_until && *before <= now {
                     *before = now;
                     let bits = sources[flow].frame_bits;
-                    port.queues[queue].push_back(Frame {
-                        flow,
-                        bits,
-                        born,
-                        left: left_of(bits),
-                    });
+                    port.queues[queue].push_back(Frame { flow, bits, born });
                     port.backlog += bits;
                     let most = outcome.backlog_bits.entry(ends[index].clone()).or_default();
                     *most = (*most).max(port.backlog);

@@ -18,14 +18,14 @@ pub(super) struct Merge {
     first_express: usize,
     /// The least part of a frame in a piece that is not the last.
     least: u128,
-    /// The part of the frame under way that its piece carries, if that is not the last one.
+    /// True if the frame under way may be interrupted.
+    preemptable: bool,
+    /// The part of the frame under way that no piece before has carried.
+    left: u128,
+    /// The part of it that its piece carries, if that is not the last one.
     carried: Option<u128>,
-    interrupted: Option<Frame>,
-}
-
-/// Returns what pieces of a frame carry, from its bits on the wire.
-pub(super) fn left_of(bits: u128) -> u128 {
-    bits.saturating_sub(PREAMBLE + GAP)
+    /// The frame that is interrupted, and its part that no piece has carried.
+    interrupted: Option<(Frame, u128)>,
 }
 
 impl Merge {
@@ -41,13 +41,12 @@ impl Merge {
 }
 
 impl Port {
-    /// A frame of `class` has come while one of `sent_class` is sent. Returns the end of the piece, if it ends that one.
-    pub(super) fn interrupt(&mut self, class: usize, sent_class: usize, now: u128) -> Option<u128> {
+    /// A frame of `class` has come. Returns the end of the piece under way, if it ends that one early.
+    pub(super) fn interrupt(&mut self, class: usize, now: u128) -> Option<u128> {
         let rate = self.rate;
         let merge = self.merge.as_mut()?;
-        let (frame, start) = self.sending?;
-        let express = merge.first_express;
-        if class < express || sent_class >= express || merge.carried.is_some() {
+        let (_, start) = self.sending?;
+        if class < merge.first_express || !merge.preemptable || merge.carried.is_some() {
             return None;
         }
         // The byte under way is sent to its end.
@@ -55,7 +54,7 @@ impl Port {
             .saturating_sub(PREAMBLE)
             .div_ceil(8);
         let carried = (bytes * 8).max(merge.least);
-        if carried + LEAST_LAST > frame.left {
+        if carried + LEAST_LAST > merge.left {
             return None;
         }
         merge.carried = Some(carried);
@@ -66,17 +65,13 @@ impl Port {
     /// Returns the frame whose last piece has been sent.
     pub(super) fn piece_ends(&mut self) -> Option<Frame> {
         let (frame, _) = self.sending.take()?;
-        let Some(merge) = &mut self.merge else {
-            return Some(frame);
-        };
-        let Some(carried) = merge.carried.take() else {
-            return Some(frame);
-        };
-        merge.interrupted = Some(Frame {
-            left: frame.left - carried,
-            ..frame
-        });
-        None
+        if let Some(merge) = &mut self.merge {
+            if let Some(carried) = merge.carried.take() {
+                merge.interrupted = Some((frame, merge.left - carried));
+                return None;
+            }
+        }
+        Some(frame)
     }
 
     /// Returns the frame to send now, and the bits of what is left of it.
@@ -88,9 +83,13 @@ impl Port {
         let Some(merge) = &mut self.merge else {
             return highest(0).map(|frame| (frame, frame.bits));
         };
-        let frame = highest(merge.first_express)
+        let whole = |frame: Frame| (frame, frame.bits.saturating_sub(PREAMBLE + GAP));
+        let express = highest(merge.first_express).map(whole);
+        merge.preemptable = express.is_none();
+        let (frame, left) = express
             .or_else(|| merge.interrupted.take())
-            .or_else(|| highest(0))?;
-        Some((frame, PREAMBLE + frame.left + GAP))
+            .or_else(|| highest(0).map(whole))?;
+        merge.left = left;
+        Some((frame, PREAMBLE + left + GAP))
     }
 }
