@@ -164,6 +164,42 @@ fn a_stopped_talker_makes_the_run_inconclusive_not_broken() {
     );
 }
 
+/// What a talker could not send is made up for: with time left the run goes on until 99 % of the load was offered.
+#[test]
+fn a_talker_that_was_stopped_for_a_moment_has_a_longer_run() {
+    let _alone = alone();
+    let times = [
+        "--calibration",
+        "300ms",
+        "--duration",
+        "2s",
+        "--at-most",
+        "20s",
+        "--json",
+    ];
+    let child = started(&mut lab(&example("five-nodes.toml"), &times));
+    let pid = child.id();
+    while_running(pid, |lab| {
+        let talker = worker_of(lab, "A");
+        signal(talker, "STOP");
+        wait_until_stopped(talker);
+        // At least 60 of its 2000 frames.
+        thread::sleep(Duration::from_millis(60));
+        signal(talker, "CONT");
+    });
+    let (_, report) = reported(child);
+    let streams = report["streams"].as_array().unwrap();
+    let own = streams.iter().find(|s| s["name"] == "A-to-B").unwrap();
+    let frames = |name: &str| own[name].as_u64().unwrap();
+    let (sent, planned) = (frames("frames_sent"), frames("frames_planned"));
+    assert!(planned - sent >= 55, "it was stopped: {sent} of {planned}");
+    // Where the machine itself holds back a hundredth, no longer run would be enough: 200 of the 20 000 frames in 20 s.
+    if planned - sent < 200 {
+        assert!(sent * 100 >= planned * 99, "{sent} of {planned}");
+        assert!(planned > 2_100, "it was not extended: {planned}");
+    }
+}
+
 /// Starts a real-time task that takes a core now and then, from outside of the lab.
 fn busy_now_and_then(priority: &str) -> Busy {
     let script = "while :; do i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; sleep 0.1; done";

@@ -41,8 +41,8 @@ struct RunArguments {
     /// The duration of the measurement, for example `20s`, `500ms`
     #[arg(long, default_value = "20s", value_parser = parse_duration)]
     duration: Duration,
-    /// Extend the measurement up to this duration, until each stream has the frames that its verdict needs and the machine
-    /// was quiet for most of it
+    /// Extend the measurement up to this duration, until each stream has the frames that its verdict needs, the machine was
+    /// quiet for most of it, and 99 % of the load was offered
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     at_most: Option<Duration>,
     /// The duration of the measurement of the unloaded network before it

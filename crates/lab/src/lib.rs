@@ -49,6 +49,7 @@ mod evidence;
 mod fabric;
 mod lasting;
 mod limit;
+mod load;
 mod managed;
 mod monitor;
 mod offered;

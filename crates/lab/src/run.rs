@@ -22,6 +22,7 @@ use crate::events::{EventReader, Events};
 use crate::evidence::Collected;
 use crate::fabric::{Fabric, namespace_name};
 use crate::lasting;
+use crate::load::Load;
 use crate::managed::{Brought, Managed, Transfers, remove_limits};
 use crate::monitor::{Monitor, PortWatch};
 use crate::processes::Processes;
@@ -50,7 +51,7 @@ pub struct Options {
     /// The least duration of the measurement.
     pub duration: Duration,
     /// The longest duration. The run lasts longer than [`Self::duration`] where a stream needs more frames for a verdict,
-    /// or the machine more quiet time. A shorter one than that counts as that.
+    /// the machine more quiet time, or a talker that was held up more of its load. A shorter one than that counts as that.
     pub at_most: Duration,
     /// The duration of the calibration before it.
     pub calibration: Duration,
@@ -326,17 +327,19 @@ fn live(
         end_ns: last_end_ns,
     });
     let transfers = Transfers::start(fabric, &options.plan.network)?;
+    let load = Load::begin(fabric, &options.plan.network, &Rule::default());
     time.wait(SETTLE_NS, stopped);
     let stalled_before_ns = recorder.stalled_ns();
     claim.enter(Phase::Running)?;
     options.progress(&format!("running for {} s", options.duration.as_secs_f64()));
     time.wait(SETTLE_NS + ns(options.duration), stopped);
+    let most_ns = ns(options.at_most());
     let is_enough = |lasted_ns| {
         let stalled_ns = recorder.stalled_ns().saturating_sub(stalled_before_ns);
         lasting::is_enough(lasted_ns, needed_ns, stalled_ns)
+            && !load.can_be_made_up(lasted_ns, most_ns)
     };
     let lasted_ns = |time: &RunClock| time.elapsed_ns().saturating_sub(SETTLE_NS);
-    let most_ns = ns(options.at_most());
     while lasted_ns(&time) < most_ns
         && !stopped()
         && time.step().is_none()
