@@ -289,3 +289,56 @@ fn redundancy_is_planned_and_not_run() {
         );
     }
 }
+
+/// A host with two links is planned, proved and simulated; what knows one interface of a host names it and its links.
+#[test]
+fn a_host_with_two_links_is_planned_and_not_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, planned) = (
+        folder.path().join("two.toml"),
+        folder.path().join("two.json"),
+    );
+    let line = std::fs::read_to_string(example("line.toml")).unwrap();
+    let host = {
+        let network = rtwire_plan::read(&line, "line.toml", &[]).unwrap();
+        let first = network.streams[0].talker.clone();
+        let own = network.neighbours(&first).next().unwrap().to_owned();
+        let mut others = network.switches.iter().map(|switch| &switch.name);
+        let other = others.find(|name| **name != own).unwrap();
+        let link =
+            format!("\n[[link]]\nends = [\"{first}\", \"{other}\"]\nrate = \"100 Mbit/s\"\n");
+        std::fs::write(&file, line + &link).unwrap();
+        first
+    };
+    let (file, planned) = (file.to_str().unwrap(), planned.to_str().unwrap());
+    let rtwire = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rtwire"));
+        command.args(arguments).output().unwrap()
+    };
+    let _ = ends_with(&rtwire(&["plan", file, "--certificate", "-o", planned]), 0);
+    let _ = ends_with(&rtwire(&["verify", planned]), 0);
+    let (out, _) = ends_with(&rtwire(&["simulate", planned]), 0);
+    assert!(out.contains("all within the promises"), "{out}");
+    let own = ["--host", &host, "--interface", "lo"];
+    let keys = folder.path().to_str().unwrap();
+    for arguments in [
+        &["lab", file, "--duration", "1s"][..],
+        &[&["run", file][..], &own].concat(),
+        &["export", file, "--page"],
+        &[&["apply", planned, "--dry-run"][..], &own].concat(),
+        &[
+            "manager",
+            planned,
+            "--state",
+            keys,
+            "--keys",
+            keys,
+            "--listen",
+            "127.0.0.1:0",
+        ],
+    ] {
+        let (_, err) = ends_with(&rtwire(arguments), 2);
+        let named = format!("host \"{host}\" has several links, to \"");
+        assert!(err.contains(&named), "{arguments:?}: {err}");
+    }
+}

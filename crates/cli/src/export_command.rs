@@ -107,6 +107,10 @@ pub(crate) fn plan_for_switches(
         .map_err(|(code, message)| (message, code))?;
     plan.network
         .without_second_pass()
+        .and_then(|()| {
+            let why = "a switch is told one way to a host";
+            plan.network.without_several_links(None, why)
+        })
         .map_err(|message| (format!("{}: {message}", path.display()), FAULTY))?;
     Ok(plan)
 }

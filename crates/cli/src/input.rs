@@ -114,6 +114,10 @@ pub(crate) fn plan_for_lab(
     let plan = plan_without_redundancy(path, set, no_admission)?;
     plan.network
         .without_groups()
+        .and_then(|()| {
+            let why = "each host of the lab has one interface";
+            plan.network.without_several_links(None, why)
+        })
         .and_then(|()| plan.network.without_cut_through())
         .and_then(|()| plan.network.without_second_pass())
         .and_then(|()| {

@@ -314,8 +314,10 @@ fn tell(options: &RunOptions, phase: RunPhase<'_>) {
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
-/// Checks that the host's own interface sends each frame whole: nothing here sets it up for more.
-fn without_preemption(plan: &Plan, host: &str) -> Result<(), String> {
+/// Checks that the host has one interface, and that it sends each frame whole: nothing here sets it up for more.
+fn of_a_plain_host(plan: &Plan, host: &str) -> Result<(), String> {
+    let why = "a run knows one interface of its host";
+    plan.network.without_several_links(Some(host), why)?;
     let why = "rtwire sets up no interface for it, and cannot tell whether another did";
     plan.network.without_preemption(Some(host), why)
 }
@@ -328,7 +330,7 @@ fn plan(arguments: &RunArguments) -> Result<Plan, (u8, String)> {
         (None, Some(path)) => {
             let plan = input::plan_without_redundancy(path, set, no_admission)?;
             let sound = plan.network.without_groups();
-            let sound = sound.and_then(|()| without_preemption(&plan, &arguments.host));
+            let sound = sound.and_then(|()| of_a_plain_host(&plan, &arguments.host));
             return sound.map(|()| plan).map_err(|message| (2, message));
         }
         // clap requires one of them.
@@ -342,7 +344,7 @@ fn plan(arguments: &RunArguments) -> Result<Plan, (u8, String)> {
     plan.network
         .without_redundancy()
         .and_then(|()| plan.network.without_groups())
-        .and_then(|()| without_preemption(&plan, &arguments.host))
+        .and_then(|()| of_a_plain_host(&plan, &arguments.host))
         .map_err(|message| (2, message))?;
     let described = match description.map(|description| input::read(description, set)) {
         None => return Ok(plan),

@@ -33,7 +33,7 @@ pub struct Network {
     pub description: Option<String>,
     /// Fingerprint of the description, of `--set`, and of latencies set later.
     pub input_hash: String,
-    /// The end points, each with one link.
+    /// The end points. They forward nothing.
     pub hosts: Vec<Host>,
     /// The switches.
     pub switches: Vec<Switch>,

@@ -291,11 +291,6 @@ const CASES: &[(&str, &str, &str)] = &[
         "[[link]]\nends = [\"s2\", \"s1\"]\n[[stream]]",
     ),
     (
-        "a host with two links",
-        "[[stream]]",
-        "[[link]]\nends = [\"A\", \"s2\"]\n[[stream]]",
-    ),
-    (
         "a host without a link",
         "[[link]]\nends = [\"s2\", \"B\"]\n",
         "",

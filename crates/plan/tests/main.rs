@@ -18,6 +18,7 @@ mod schedule_sets;
 mod schedules;
 mod schemas;
 mod sets;
+mod several_links;
 mod simulated;
 mod simulator;
 mod suggestions;

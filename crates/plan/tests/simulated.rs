@@ -8,7 +8,7 @@ use rtwire_plan::{CutThrough, Network, Options, Plan, Preemption, Release, plan,
 use simulator::{Behaviour, Dice, simulate};
 
 /// Returns a random tree of switches with hosts, streams and best effort.
-fn random_description(dice: &mut Dice) -> String {
+pub(crate) fn random_description(dice: &mut Dice) -> String {
     let switches = 1 + dice.below(6);
     let hosts = 2 + dice.below(7);
     let rates = ["10 Mbit/s", "100 Mbit/s", "1 Gbit/s"];
@@ -162,7 +162,7 @@ fn random_description(dice: &mut Dice) -> String {
 }
 
 /// Returns the largest used share of a promise in percent, or a message if one was exceeded.
-fn compare(
+pub(crate) fn compare(
     network: &Network,
     plan: &Plan,
     behaviour: Behaviour,

@@ -20,6 +20,9 @@ pub enum SessionError {
         /// The names in the plan.
         others: Vec<String>,
     },
+    /// The host has several links.
+    #[error("{0}")]
+    SeveralLinks(String),
     /// The plan has no such stream.
     #[error("the plan has no stream `{stream}`; its streams are {}", others.join(", "))]
     NoSuchStream {

@@ -373,6 +373,9 @@ pub(crate) fn assign(
             others: hosts().cloned().collect(),
         });
     }
+    plan.network
+        .without_several_links(Some(host), "a session knows one interface of its host")
+        .map_err(SessionError::SeveralLinks)?;
     let unknown = |(peer, _): &&(String, _)| !hosts().any(|name| name == peer);
     if let Some((name, _)) = options.peers.iter().find(unknown) {
         return Err(SessionError::NoSuchPeer(name.clone()));

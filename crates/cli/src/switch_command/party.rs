@@ -37,6 +37,8 @@ impl NamedSwitches {
         if !self.switches.is_empty() {
             plan.network.without_redundancy()?;
             plan.network.without_second_pass()?;
+            let why = "a switch is told one way to a host";
+            plan.network.without_several_links(None, why)?;
         }
         let mut found: Vec<(String, AtSwitch)> = Vec::new();
         for (name, command) in &self.switches {

@@ -69,21 +69,6 @@ pub(super) fn links(
             );
             continue;
         }
-        for (end, number, span) in [(a_name, a, a_span), (b_name, b, b_span)] {
-            if let Some(first) = nodes
-                .neighbours(number)
-                .next()
-                .filter(|_| !nodes.forwards(number))
-            {
-                let help = Some("a host has exactly one link; more go to a switch".to_owned());
-                let first = nodes.name(first);
-                findings.at(
-                    span,
-                    format!("host \"{end}\" has a link already, to \"{first}\""),
-                    help,
-                );
-            }
-        }
         nodes.join(a, b);
         let cable_delay_ns = record.quantity("cable-delay").map_or(0, ns);
         if let Some(rate_bps) = rate_bps {

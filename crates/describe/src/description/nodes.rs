@@ -140,7 +140,8 @@ impl<'a> Nodes<'a> {
         self.loops = links > hanging.count();
     }
 
-    /// Returns two routes between hosts that share no link between switches, the shorter one first.
+    /// Returns two routes between hosts that share no link between switches, the shorter one first. At a host with several
+    /// links they use different ones, if there are such routes.
     ///
     /// # Errors
     /// The reason in words. `None` if there is no route at all, which another check reports.
@@ -150,24 +151,45 @@ impl<'a> Nodes<'a> {
         to: &str,
     ) -> Result<[Vec<String>; 2], Option<String>> {
         let way = self.way(from, to).ok_or(None)?;
-        let [first, .., last] = &way[1..way.len() - 1] else {
-            return Err(Some(format!(
-                "\"{from}\" and \"{to}\" have no link between switches on their way: there are no two ways"
-            )));
-        };
         let number = |name: &str| self.number(name).ok_or(None);
-        let (a, b) = (number(first)?, number(last)?);
-        let Some(ways) = self.graph.disjoint(a, b) else {
-            return Err(Some(format!(
+        let (a, b) = (number(from)?, number(to)?);
+        let (first, last) = (number(&way[1])?, number(&way[way.len() - 2])?);
+        // At a host with several links each copy has one of its own where there are such ways, else both have the same.
+        for start in self.ends_of_copies(a, first) {
+            for end in self.ends_of_copies(b, last) {
+                let ways = (start != end).then(|| self.graph.disjoint(start, end));
+                let Some(ways) = ways.flatten() else {
+                    continue;
+                };
+                return Ok(ways.map(|way| {
+                    let before = Some(a).filter(|host| *host != start);
+                    let behind = Some(b).filter(|host| *host != end);
+                    let whole: Vec<usize> = before.into_iter().chain(way).chain(behind).collect();
+                    self.named(&whole)
+                }));
+            }
+        }
+        Err(Some(if way.len() < 4 {
+            format!(
+                "\"{from}\" and \"{to}\" have no link between switches on their way: there are no two ways"
+            )
+        } else {
+            format!(
                 "there are no two ways from \"{from}\" to \"{to}\" that share no link between switches"
-            )));
-        };
-        Ok(ways.map(|way| {
-            let mut names = vec![from.to_owned()];
-            names.extend(self.named(&way));
-            names.push(to.to_owned());
-            names
+            )
         }))
+    }
+
+    /// Returns where the ways of two copies may part: at the host if it has several links, and at its switch.
+    fn ends_of_copies(&self, host: usize, switch: usize) -> impl Iterator<Item = usize> {
+        let at_host = self.has_several_links(host).then_some(host);
+        let at_switch = self.forwards(switch).then_some(switch);
+        at_host.into_iter().chain(at_switch)
+    }
+
+    /// True for a host that can send over more than one link.
+    fn has_several_links(&self, node: usize) -> bool {
+        !self.forwards(node) && self.neighbours(node).len() > 1
     }
 
     /// Returns the shortest route between two hosts, through switches only, by the order of [`crate::route`].
@@ -175,6 +197,9 @@ impl<'a> Nodes<'a> {
         let (from, to) = (self.number(from)?, self.number(to)?);
         if self.joined(from, to) {
             return Some(self.named(&[from, to]));
+        }
+        if self.has_several_links(from) || self.has_several_links(to) {
+            return Some(self.named(&self.graph.shortest(from, to)?));
         }
         let mut last: BTreeMap<usize, usize> = BTreeMap::new();
         for near in self.neighbours(to) {

@@ -1,5 +1,7 @@
 //! The way of a frame through a node: the latency between an input and a port.
 
+use std::collections::BTreeMap;
+
 use super::{Host, LatencyRange, Network, Switch};
 
 impl Network {
@@ -89,6 +91,33 @@ impl Network {
                         "stream \"{name}\" passes \"{switch}\" twice: it is planned and simulated, but an entry for its receiver has one port at each switch\n      | state a `route` that passes each switch once"
                     ));
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that no host has several links, or only that `host` has not, for a caller that knows one interface of a host.
+    ///
+    /// # Errors
+    /// The message for the user, with the first such host and its links. `why` says what is missing.
+    pub fn without_several_links(&self, host: Option<&str>, why: &str) -> Result<(), String> {
+        let mut links: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for link in &self.links {
+            let [a, b] = &link.ends;
+            links.entry(a).or_default().push(b);
+            links.entry(b).or_default().push(a);
+        }
+        let names = self.hosts.iter().map(|host| host.name.as_str());
+        for name in names.filter(|name| host.is_none_or(|only| only == *name)) {
+            match links.get(name) {
+                Some(to) if to.len() > 1 => {
+                    let to: Vec<String> = to.iter().map(|to| format!("\"{to}\"")).collect();
+                    return Err(format!(
+                        "host \"{name}\" has several links, to {}: it is planned and simulated, but {why}\n      | describe a host for each link",
+                        to.join(" and ")
+                    ));
+                }
+                _ => {}
             }
         }
         Ok(())

@@ -120,6 +120,12 @@ pub enum ShareError {
         /// The port, the reason, and what would be right.
         message: String,
     },
+    /// The host has several links.
+    #[error("{message}")]
+    SeveralLinks {
+        /// The host, its links, and what would be right.
+        message: String,
+    },
     /// The plan has no such host.
     #[error("the plan has no host \"{host}\"; its hosts are {}", .hosts.join(", "))]
     NoHost {
@@ -146,7 +152,7 @@ pub enum ShareError {
 /// Returns the share of `host` in a plan that was made from `network`.
 ///
 /// # Errors
-/// The plan has no such host, its port preempts frames, or its gate list does not fill its cycle exactly.
+/// The plan has no such host, it has several links, its port preempts frames, or its gate list does not fill its cycle exactly.
 pub fn share(network: &Network, plan: &Plan, host: &str) -> Result<Share, ShareError> {
     let Some(own) = network.host(host) else {
         return Err(ShareError::NoHost {
@@ -154,6 +160,10 @@ pub fn share(network: &Network, plan: &Plan, host: &str) -> Result<Share, ShareE
             hosts: network.hosts.iter().map(|one| one.name.clone()).collect(),
         });
     };
+    let why = "rtwire sets up one interface of a host";
+    network
+        .without_several_links(Some(host), why)
+        .map_err(|message| ShareError::SeveralLinks { message })?;
     network
         .without_preemption(Some(host), "rtwire sets up no interface for it")
         .map_err(|message| ShareError::Preemption { message })?;

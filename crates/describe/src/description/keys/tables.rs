@@ -294,7 +294,7 @@ pub(crate) const TABLES: &[Table] = &[
         name: "host",
         many: true,
         required: true,
-        doc: "An end point; it has exactly one link.",
+        doc: "An end point; it forwards nothing. With several links it sends each stream over the first link of its route.",
         one_of: &[],
         keys: &[
             must("name", Kind::Name, "Its name."),
