@@ -235,6 +235,7 @@ fn promises_are_the_sum_of_their_terms() {
         "five-nodes.toml",
         "line.toml",
         "preemption.toml",
+        "redundant.toml",
         "ring.toml",
     ] {
         let answer = json(&rtwire(&["plan", &example(name), "--json"]));
@@ -546,4 +547,78 @@ fn preemption_is_refused_where_nothing_sets_it_up() {
     assert_eq!(output.status.code(), Some(0));
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(told.contains("frame preemption at s1>s2"), "{told}");
+}
+
+/// The recovery of a redundant stream: in the table, in the explanation of both copies, as CSV, as JSON, in the difference of
+/// two plans. It is planned again by `verify`, and no part of a certificate.
+#[test]
+fn the_recovery_of_redundant_streams_is_shown() {
+    let file = example("redundant.toml");
+    let answer = json(&rtwire(&["plan", &file, "--json"]));
+    let streams = answer["streams"].as_array().unwrap();
+    let recovery = &streams[0]["recovery"];
+    assert!(streams[1..].iter().all(|it| it["recovery"].is_null()));
+    let number = |key: &str| recovery[key].as_u64().unwrap();
+    let later = streams[1]["promises"][0]["delay_ns"].as_u64().unwrap();
+    assert_eq!(
+        (number("delay_ns"), number("deadline_ns")),
+        (later, 1_000_000)
+    );
+    let ways = recovery["ways"].as_array().unwrap();
+    let names: Vec<&str> = ways
+        .iter()
+        .filter_map(|way| way["stream"].as_str())
+        .collect();
+    assert_eq!(names, ["position", "position~2"]);
+    let table = text(&rtwire(&["plan", &file]).stdout);
+    assert!(table.contains("recovered from both copies"), "{table}");
+    for name in names {
+        let told = text(&rtwire(&["plan", &file, "--explain", name]).stdout);
+        let history = format!(
+            "frerSeqRcvyHistoryLength at least {}",
+            number("history_length")
+        );
+        for part in [
+            &history,
+            "frerSeqRcvyResetMSec at least",
+            "position~2",
+            "in order: up to",
+        ] {
+            assert!(told.contains(part), "{name}: {part}: {told}");
+        }
+    }
+    assert!(!text(&rtwire(&["plan", &file, "--explain", "picture"]).stdout).contains("802.1CB"));
+    let csv = text(&rtwire(&["plan", &file, "--csv", "recoveries"]).stdout);
+    let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(lines.len(), 2, "{csv}");
+    assert_eq!(lines[0].len(), lines[1].len());
+    for (key, value) in lines[0].iter().zip(&lines[1]) {
+        if let Some(stated) = recovery[*key].as_u64() {
+            assert_eq!(*value, stated.to_string(), "{key}");
+        }
+    }
+    let source = std::fs::read_to_string(&file).unwrap();
+    let denser = Scratch::new(source.replace("250 us", "100 us").as_bytes());
+    let told = text(&rtwire(&["plan", denser.path(), "--diff", &file]).stdout);
+    assert!(
+        told.contains("position recovered: ") && told.contains("history"),
+        "{told}"
+    );
+    // A plan file with another history does not follow.
+    let output = rtwire(&["plan", &file, "--certificate", "--json"]);
+    let kept = Scratch::new(&output.stdout);
+    let output = rtwire(&["verify", kept.path()]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
+    let told = text(&output.stdout);
+    assert!(told.contains("recovery of \"position\""), "{told}");
+    let stated = format!("\"history_length\": {}", number("history_length"));
+    let changed =
+        text(&std::fs::read(kept.path()).unwrap()).replace(&stated, "\"history_length\": 2");
+    let output = rtwire(&["verify", Scratch::new(changed.as_bytes()).path()]);
+    assert_eq!(output.status.code(), Some(1));
+    let told = text(&output.stdout);
+    assert!(
+        told.contains("recovery.history_length: the plan says 2"),
+        "{told}"
+    );
 }

@@ -33,6 +33,7 @@ fn examples_keep_their_promises() {
         "five-nodes.toml",
         "line.toml",
         "preemption.toml",
+        "redundant.toml",
         "ring.toml",
     ] {
         for pattern in ["greedy", "periodic", "random", "shaped", "mixed"] {
@@ -181,4 +182,83 @@ fn progress_is_for_terminals() {
         text.contains("all within the promises, nothing lost") && text.contains("finds it again"),
         "{text}"
     );
+}
+
+/// A link breaks: the recovered stream loses nothing, streams without a second way do, and the command says both.
+#[test]
+fn a_broken_link_is_survived_by_redundant_streams() {
+    let file = example("redundant.toml");
+    let with = |more: &[&str]| json(&[&[file.as_str(), "--duration", "300ms"], more].concat());
+    let cut = |report: &Value| {
+        let streams = report["streams"].as_array().unwrap().iter();
+        streams
+            .map(|it| it["frames_cut"].as_u64().unwrap_or(0))
+            .sum::<u64>()
+    };
+    let (whole, code) = with(&[]);
+    assert_eq!((code, cut(&whole)), (0, 0));
+    assert!(whole.get("broken_links").is_none());
+    for (link, seed) in [("s1,s2", "1"), ("s3,s4", "2"), ("s2,s3", "3")] {
+        let (report, code) = with(&["--break-link", link, "--seed", seed]);
+        let stream = &report["recovered"][0];
+        assert_eq!(
+            (code, stream["frames_lost"].as_u64()),
+            (0, Some(0)),
+            "{report}"
+        );
+        assert!(cut(&report) > 0, "{link}");
+        assert_eq!(stream["frames_twice"], 0);
+        let worst = stream["worst_delay_ps"].as_u64().unwrap();
+        assert!(worst <= stream["promised_delay_ns"].as_u64().unwrap() * 1_000);
+        assert!(report["broken_links"][0]["until_ns"].is_null());
+    }
+    let at = |from: &str, length: &str| {
+        with(&[
+            "--break-link",
+            "s1,s2",
+            "--break-at",
+            from,
+            "--break-for",
+            length,
+        ])
+    };
+    let (short, code) = at("100ms", "20ms");
+    assert_eq!(
+        (code, short["broken_links"][0]["until_ns"].as_u64()),
+        (0, Some(120_000_000))
+    );
+    let (long, _) = at("100ms", "80ms");
+    assert!(cut(&short) < cut(&long));
+    // The talker's own link is on both ways.
+    let shared = [
+        "--duration",
+        "300ms",
+        "--break-link",
+        "cell,s1",
+        "--break-at",
+        "0",
+    ];
+    let output = rtwire(&[&[file.as_str()], &shared[..]].concat());
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(
+        told.contains("RECOVERY BROKEN: position to press"),
+        "{told}"
+    );
+    for (arguments, message) in [
+        (
+            &["--break-link", "s1,s4"][..],
+            "there is no such link; links are cell,s1",
+        ),
+        (
+            &["--break-link", "s1"],
+            "name the two nodes of a link, such as s1,s2",
+        ),
+        (&["--break-at", "1ms"], "--break-link"),
+    ] {
+        let output = rtwire(&[&[file.as_str()], arguments].concat());
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {told}");
+        assert!(told.contains(message), "{arguments:?}: {told}");
+    }
 }

@@ -63,6 +63,8 @@ enum CsvOf {
     Streams,
     /// A line for each port
     Ports,
+    /// A line for each redundant stream: promise, history, timer and buffer behind both copies
+    Recoveries,
 }
 
 /// Arguments of `rtwire plan`.
@@ -245,6 +247,7 @@ fn good(arguments: &PlanArguments, plan: Plan) -> ExitCode {
         (Some(name), _) => explanation(&plan, name),
         (None, Some(CsvOf::Streams)) => plan.streams_csv(),
         (None, Some(CsvOf::Ports)) => plan.ports_csv(),
+        (None, Some(CsvOf::Recoveries)) => plan.recoveries_csv(),
         (None, None) if arguments.gates => plan_schedule::lists(&plan),
         (None, None) => tables(&plan.network.name, &plan),
     };

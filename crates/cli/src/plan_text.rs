@@ -69,6 +69,7 @@ pub(crate) fn tables(name: &str, plan: &Plan) -> String {
         }
     }
     table(&mut text, 2, &rows);
+    crate::plan_recovery::table(&mut text, plan);
     text.push('\n');
     let mut rows = vec![cells(&[
         "port",
@@ -136,6 +137,7 @@ pub(crate) fn explanation(plan: &Plan, name: &str) -> String {
             show_ns(shaper.tick_error_ns)
         );
         plan_schedule::launch(&mut text, stream);
+        crate::plan_recovery::explanation(&mut text, plan, stream);
         for promise in &stream.promises {
             let _ = writeln!(
                 text,

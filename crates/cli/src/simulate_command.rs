@@ -10,7 +10,8 @@ use clap::{Args, ValueEnum};
 use rtwire_plan::show::{grouped, show_ns};
 use rtwire_plan::{Network, Plan};
 use rtwire_sim::{
-    Model, Outcome, PatternChoice, Report, Scenario, SearchOptions, Simulator, search,
+    Break, Model, Outcome, PatternChoice, Report, Scenario, SearchOptions, Simulator,
+    random::Random, search,
 };
 
 use crate::arguments::{NETWORK_HELP, key_and_value, nanoseconds, parse_duration};
@@ -71,6 +72,15 @@ pub(crate) struct SimulateArguments {
     /// The largest rate error of each host's clock, parts per million, fast or slow (fast ones exceed their contracts)
     #[arg(long, value_name = "PPM", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=100_000))]
     drift: u32,
+    /// Break the link between these two nodes: frames on it are lost, in both directions
+    #[arg(long, value_name = "A,B", value_parser = ends)]
+    break_link: Option<(String, String)>,
+    /// With --break-link: the time of the break [default: drawn by the seed]
+    #[arg(long, value_name = "TIME", value_parser = moment_ps, requires = "break_link")]
+    break_at: Option<u64>,
+    /// With --break-link: the time until the link is repaired [default: never]
+    #[arg(long, value_name = "TIME", value_parser = duration_ps, requires = "break_link")]
+    break_for: Option<u64>,
     /// Print JSON (its schema: `rtwire schema simulation`)
     #[arg(long)]
     json: bool,
@@ -88,6 +98,54 @@ fn duration_ps(text: &str) -> Result<u64, String> {
         return Err("from 1 ns to 100 days".to_owned());
     }
     Ok(ns * 1_000)
+}
+
+/// Reads a time from the start, which may be 0.
+fn moment_ps(text: &str) -> Result<u64, String> {
+    if text.trim() == "0" {
+        return Ok(0);
+    }
+    duration_ps(text)
+}
+
+/// Reads the two ends of a link.
+fn ends(text: &str) -> Result<(String, String), String> {
+    match text.split(',').map(str::trim).collect::<Vec<_>>()[..] {
+        [one, other] if !one.is_empty() && !other.is_empty() => {
+            Ok((one.to_owned(), other.to_owned()))
+        }
+        _ => Err("name the two nodes of a link, such as s1,s2".to_owned()),
+    }
+}
+
+/// Returns both directions of the link that is to be broken.
+fn breaks(
+    arguments: &SimulateArguments,
+    network: &Network,
+    model: &Model,
+) -> Result<Vec<Break>, String> {
+    let Some((one, other)) = &arguments.break_link else {
+        return Ok(Vec::new());
+    };
+    let Some(ports) = model.link_ports(one, other) else {
+        let links = network.links.iter();
+        let links: Vec<String> = links.map(|link| link.ends.join(",")).collect();
+        return Err(format!(
+            "--break-link {one},{other}: there is no such link; links are {}",
+            links.join(" ")
+        ));
+    };
+    let from_ps = arguments
+        .break_at
+        .unwrap_or_else(|| Random::new(arguments.seed, BREAK_NUMBERS).below(arguments.duration));
+    let length_ps = arguments.break_for.unwrap_or(u64::MAX);
+    let until_ps = from_ps.saturating_add(length_ps);
+    let broken = |port| Break {
+        port,
+        from_ps,
+        until_ps,
+    };
+    Ok(ports.map(broken).to_vec())
 }
 
 /// Plans, simulates, compares and prints.
@@ -124,21 +182,25 @@ pub(crate) fn run(arguments: &SimulateArguments) -> ExitCode {
     }
 }
 
+/// The number of the random sequence that the time of a break is drawn from.
+const BREAK_NUMBERS: u64 = 1 << 42;
+
 /// Returns the report, and true if the search was interrupted.
 fn simulate(
     arguments: &SimulateArguments,
     network: &Network,
     plan: &Plan,
-) -> Result<(Report, bool), rtwire_sim::SimulationError> {
-    let model = Model::with_plan(network, plan)?;
+) -> Result<(Report, bool), String> {
+    let model = Model::with_plan(network, plan).map_err(|fault| fault.to_string())?;
     let choice = PatternChoice::from(arguments.pattern);
-    let scenario = Scenario::new(
+    let mut scenario = Scenario::new(
         &model,
         choice,
         arguments.seed,
         arguments.duration,
         arguments.drift,
     );
+    scenario.breaks = breaks(arguments, network, &model)?;
     let mut simulator = Simulator::new(&model);
     simulator.run(&scenario);
     let mut report = Report::new(&model, &simulator, &scenario, choice.word(), plan);
@@ -194,6 +256,76 @@ fn percent(permille: Option<u64>) -> String {
     )
 }
 
+/// Adds the redundant streams behind their recovery, if there are any.
+fn recovered(text: &mut String, report: &Report) {
+    if report.recovered.is_empty() {
+        return;
+    }
+    let head = [
+        "recovered",
+        "listener",
+        "worst",
+        "promise",
+        "used",
+        "sent",
+        "lost",
+        "twice",
+        "history",
+        "waiting",
+    ];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    for stream in &report.recovered {
+        rows.push(vec![
+            stream.stream.clone(),
+            stream.listener.clone(),
+            shown(stream.worst_delay_ps.map(|ps| ps.div_ceil(1000))),
+            show_ns(stream.promised_delay_ns),
+            percent(stream.used_permille),
+            grouped(stream.frames_sent),
+            grouped(stream.frames_lost),
+            grouped(stream.frames_twice),
+            grouped(stream.history_length),
+            format!(
+                "{} of {}",
+                stream.frames_waiting, stream.promised_frames_waiting
+            ),
+        ]);
+    }
+    text.push('\n');
+    crate::columns::table(text, 2, &rows);
+}
+
+/// Adds the broken links, the frames that they lost, and the recovered streams that were not recovered.
+fn broken(text: &mut String, report: &Report) {
+    for link in report.broken_links.iter().step_by(2) {
+        let until = link.until_ns.map_or_else(
+            || "until the end".to_owned(),
+            |ns| format!("to {}", show_ns(ns)),
+        );
+        let cut: u64 = report.streams.iter().map(|stream| stream.frames_cut).sum();
+        let _ = writeln!(
+            text,
+            "link {} - {} broken from {} {until}: {} frames lost on it",
+            link.node,
+            link.port,
+            show_ns(link.from_ns),
+            grouped(cut)
+        );
+    }
+    for stream in report.recovered.iter().filter(|stream| stream.violated) {
+        let _ = writeln!(
+            text,
+            "RECOVERY BROKEN: {} to {}: {} lost, {} passed twice, {} seen, {} promised",
+            stream.stream,
+            stream.listener,
+            grouped(stream.frames_lost),
+            grouped(stream.frames_twice),
+            shown(stream.worst_delay_ps.map(|ps| ps.div_ceil(1000))),
+            show_ns(stream.promised_delay_ns),
+        );
+    }
+}
+
 fn tables(report: &Report) -> String {
     let mut text = format!(
         "{}: {} simulation{}, {} frame transmissions, seed {}, sources {} for {}\n\n",
@@ -224,6 +356,7 @@ fn tables(report: &Report) -> String {
         ]);
     }
     crate::columns::table(&mut text, 2, &rows);
+    recovered(&mut text, report);
     text.push('\n');
     let head = ["port", "backlog", "bound", "used", "frames", "dropped"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
@@ -268,17 +401,21 @@ fn tables(report: &Report) -> String {
     for port in report.ports.iter().filter(|port| port.violated) {
         let _ = writeln!(text, "BOUND BROKEN: port {}>{}", port.node, port.port);
     }
+    broken(&mut text, report);
     let lost: u64 = report.streams.iter().map(|stream| stream.frames_lost).sum();
     let dropped: u64 = report.ports.iter().map(|port| port.frames_dropped).sum();
     let _ = writeln!(
         text,
         "{}",
         match report.outcome {
+            Outcome::Kept if lost > 0 =>
+                "all within the promises, nothing lost but on the broken link".to_owned(),
             Outcome::Kept => "all within the promises, nothing lost".to_owned(),
-            Outcome::Broken if lost + dropped > 0 => format!(
-                "not within the promises: {} frames dropped at ports",
-                grouped(dropped)
-            ),
+            Outcome::Broken if dropped > 0 || (lost > 0 && report.broken_links.is_empty()) =>
+                format!(
+                    "not within the promises: {} frames dropped at ports",
+                    grouped(dropped)
+                ),
             Outcome::Broken => "not within the promises".to_owned(),
         }
     );

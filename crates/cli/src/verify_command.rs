@@ -57,6 +57,9 @@ struct CertificateReport {
     not_attained: Vec<Distance>,
     /// The promises that rest on a mechanism without a rule in the checker. They were planned again.
     not_covered: Vec<NotCovered>,
+    /// The redundant streams whose recovery was planned again: the checker has no rule for it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    recoveries_not_covered: Vec<String>,
     /// The first fact that does not follow; absent if the certificate is accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<String>,
@@ -87,7 +90,9 @@ struct NotCovered {
 }
 
 impl CertificateReport {
-    fn of(bytes: &[u8]) -> CertificateReport {
+    fn of(bytes: &[u8], plan: &Plan) -> CertificateReport {
+        let recovered = plan.streams.iter().filter(|it| it.recovery.is_some());
+        let recovered = recovered.map(|it| it.name.clone()).collect();
         match rtwire_proof::check(bytes) {
             Ok(verdict) => CertificateReport {
                 proved: verdict.proved(),
@@ -116,6 +121,7 @@ impl CertificateReport {
                         })
                     })
                     .collect(),
+                recoveries_not_covered: recovered,
                 refused: None,
             },
             Err(refused) => CertificateReport {
@@ -123,6 +129,7 @@ impl CertificateReport {
                 exact: 0,
                 not_attained: Vec::new(),
                 not_covered: Vec::new(),
+                recoveries_not_covered: Vec::new(),
                 refused: Some(refused.to_string()),
             },
         }
@@ -160,6 +167,11 @@ impl CertificateReport {
                 one.stream, one.listener, one.why
             );
         }
+        for stream in &self.recoveries_not_covered {
+            text += &format!(
+                "certificate: the recovery of \"{stream}\" is not covered by the checker: planned again\n"
+            );
+        }
         text
     }
 }
@@ -181,7 +193,7 @@ fn verified(arguments: &VerifyArguments) -> Result<bool, String> {
     let bytes = input::bytes_of(&arguments.plan)?;
     let plan = plan_file::read_changed(&bytes, &file).map_err(|fault| fault.to_string())?;
     let certificate = plan.certificate.is_some();
-    let certificate = certificate.then(|| CertificateReport::of(&bytes));
+    let certificate = certificate.then(|| CertificateReport::of(&bytes, &plan));
     let follows = certificate
         .as_ref()
         .is_none_or(|certificate| certificate.refused.is_none());

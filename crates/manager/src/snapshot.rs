@@ -157,5 +157,6 @@ fn identified(stream: &Stream, granted: &Granted) -> StreamPlan {
         },
         promises: Vec::<Promise>::new(),
         launch: None,
+        recovery: None,
     }
 }

@@ -59,6 +59,56 @@ impl Plan {
         text
     }
 
+    /// Returns one line for each redundant stream: its listener, the promise of the recovered stream, and what the recovery
+    /// function needs (IEEE 802.1CB). Times are in the units of the names.
+    #[must_use]
+    pub fn recoveries_csv(&self) -> String {
+        let head = [
+            "stream",
+            "listener",
+            "promise_ns",
+            "deadline_ns",
+            "jitter_ns",
+            "least_first_ns",
+            "largest_first_ns",
+            "least_second_ns",
+            "largest_second_ns",
+            "lag_ns",
+            "history_length",
+            "reset_ms",
+            "restart_silence_ns",
+            "match_suffices",
+            "resequencing_frames",
+            "resequencing_bytes",
+        ];
+        let mut text = line(&head.map(str::to_owned));
+        for stream in &self.streams {
+            let Some(recovery) = &stream.recovery else {
+                continue;
+            };
+            let [first, second] = &recovery.ways;
+            text += &line(&[
+                stream.name.clone(),
+                recovery.listener.clone(),
+                recovery.delay_ns.to_string(),
+                number(recovery.deadline_ns),
+                recovery.jitter_ns.to_string(),
+                first.least_delay_ns.to_string(),
+                first.delay_ns.to_string(),
+                second.least_delay_ns.to_string(),
+                second.delay_ns.to_string(),
+                recovery.lag_ns.to_string(),
+                recovery.history_length.to_string(),
+                recovery.reset_ms.to_string(),
+                recovery.restart_silence_ns.to_string(),
+                recovery.match_suffices.to_string(),
+                recovery.resequencing_frames.to_string(),
+                recovery.resequencing_bytes.to_string(),
+            ]);
+        }
+        text
+    }
+
     /// Returns one line for each port: node, neighbour, link, load, the memory that it needs and has.
     #[must_use]
     pub fn ports_csv(&self) -> String {

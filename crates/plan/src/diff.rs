@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::Plan;
+use crate::recovery::Recovery;
 use crate::show::{grouped, show_ns};
 
 /// The differences between two plans. Equal parts are omitted.
@@ -14,6 +15,9 @@ use crate::show::{grouped, show_ns};
 pub struct PlanDiff {
     /// The changed promises, by stream and listener.
     pub promises: Vec<PromiseChange>,
+    /// The changed recoveries of redundant streams, by stream.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recoveries: Vec<RecoveryChange>,
     /// The changed needs for memory, by port.
     pub ports: Vec<PortChange>,
 }
@@ -33,6 +37,19 @@ pub struct PromiseChange {
     pub new_ns: Option<u64>,
     /// True if its route has changed.
     pub route_changed: bool,
+}
+
+/// The recovery of a redundant stream in the old plan and in the new one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RecoveryChange {
+    /// The stream.
+    pub stream: String,
+    /// The plans that have it: both, or only one.
+    pub change: Change,
+    /// The recovery before; absent without one.
+    pub old: Option<Recovery>,
+    /// The recovery now; absent without one.
+    pub new: Option<Recovery>,
 }
 
 /// A port's need for memory in the old plan and in the new one.
@@ -81,8 +98,14 @@ fn change<T: PartialEq>(both: &Both<T>) -> Option<Change> {
 pub fn diff(old: &Plan, new: &Plan) -> PlanDiff {
     let mut promises: BTreeMap<(&str, &str), Both<Promised<'_>>> = BTreeMap::new();
     let mut ports: BTreeMap<(&str, &str), Both<Option<u64>>> = BTreeMap::new();
+    let mut recoveries: BTreeMap<&str, Both<&Recovery>> = BTreeMap::new();
     for (plan, is_new) in [(old, false), (new, true)] {
         for stream in &plan.streams {
+            if let Some(recovery) = &stream.recovery {
+                let both = recoveries.entry(&stream.name).or_default();
+                let place = if is_new { &mut both.1 } else { &mut both.0 };
+                *place = Some(recovery);
+            }
             for promise in &stream.promises {
                 let both = promises
                     .entry((&stream.name, &promise.listener))
@@ -118,8 +141,17 @@ pub fn diff(old: &Plan, new: &Plan) -> PlanDiff {
             new_bytes: both.1.flatten(),
         })
     });
+    let recoveries = recoveries.into_iter().filter_map(|(stream, both)| {
+        Some(RecoveryChange {
+            stream: stream.to_owned(),
+            change: change(&both)?,
+            old: both.0.cloned(),
+            new: both.1.cloned(),
+        })
+    });
     PlanDiff {
         promises: promises.collect(),
+        recoveries: recoveries.collect(),
         ports: ports.collect(),
     }
 }
@@ -128,7 +160,7 @@ impl PlanDiff {
     /// True if nothing differs.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.promises.is_empty() && self.ports.is_empty()
+        self.promises.is_empty() && self.recoveries.is_empty() && self.ports.is_empty()
     }
 
     /// Returns the text for a terminal: a line for each change.
@@ -161,6 +193,29 @@ impl PlanDiff {
                 "{} to {}: {what}{route}",
                 promise.stream, promise.listener
             );
+        }
+        for recovery in &self.recoveries {
+            let shown = |recovery: &Option<Recovery>| {
+                recovery.as_ref().map_or_else(
+                    || "no recovery".to_owned(),
+                    |it| {
+                        format!(
+                            "{}, history {}, reset {} ms, {} frames to put in order",
+                            show_ns(it.delay_ns),
+                            grouped(it.history_length),
+                            grouped(it.reset_ms),
+                            grouped(it.resequencing_frames)
+                        )
+                    },
+                )
+            };
+            let (old, new) = (shown(&recovery.old), shown(&recovery.new));
+            let what = match recovery.change {
+                Change::Added => format!("new: {new}"),
+                Change::Removed => format!("gone: {old} before"),
+                Change::Changed => format!("{old} -> {new}"),
+            };
+            let _ = writeln!(text, "{} recovered: {what}", recovery.stream);
         }
         for port in &self.ports {
             let bytes = |bytes: Option<u64>| bytes.map_or_else(|| "no bound".to_owned(), in_bytes);

@@ -134,6 +134,7 @@ pub(crate) fn evaluate_and_certify(
         schedule.enter(&mut plan)?;
     }
     let mut reasons = schedule.map_or_else(Vec::new, |schedule| schedule.reasons);
+    reasons.extend(crate::recovery::enter(network, &mapped, &mut plan)?);
     reasons.extend(crate::refusal::reasons(network, &mapped, &plan)?);
     if options.ignore_limits {
         for stream in network.streams.iter().filter(|stream| !stream.shaped) {

@@ -62,6 +62,7 @@ pub(crate) fn plan_id(plan: &Plan) -> String {
                 shaper,
                 promises: _,
                 launch,
+                recovery: _,
             } = stream;
             canonical.add(&(name, without_key(identity), shaper, launch));
         },

@@ -37,6 +37,7 @@ mod mapping;
 pub mod plan;
 pub mod plan_file;
 mod planner;
+pub mod recovery;
 pub mod refusal;
 pub mod schedule;
 pub mod schema;
@@ -51,7 +52,8 @@ pub use plan::{
     StreamPlan, Term, TermKind,
 };
 pub use planner::{certify, plan, plan_with};
-pub use refusal::{Reason, Refusal};
+pub use recovery::{Recovery, RecoveryWay};
+pub use refusal::{Reason, RecoveredLimit, Refusal};
 pub use schedule::gates::{GateEntry, GateList, Launch, Window};
 pub use schema::json_schema;
 pub use suggestion::{ChangeKind, Suggestion};

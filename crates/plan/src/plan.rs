@@ -8,6 +8,7 @@ use crate::bound::loeser_haertig::ClosedForm;
 use crate::certificate::Certificate;
 use crate::identity::{BestEffortPlan, Identity};
 use crate::network::Network;
+use crate::recovery::Recovery;
 use crate::schedule::gates::{GateList, Launch};
 use rtwire_describe::ratio::Ratio;
 
@@ -157,6 +158,9 @@ pub struct StreamPlan {
     /// The launch time of a time-triggered stream, and its windows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch: Option<Launch>,
+    /// For a redundant stream: the recovery of its two copies at the listener. Not at the second copy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<Recovery>,
 }
 
 /// The parameters of a talker's shaper, on the wire.

@@ -135,6 +135,34 @@ pub enum Reason {
         /// The excess over the limit, nanoseconds.
         excess_ns: u64,
     },
+    /// Frames of a redundant stream, recovered from both of its copies, exceed a limit that each copy keeps.
+    Recovered {
+        /// The stream.
+        stream: String,
+        /// The listener.
+        listener: String,
+        /// The limit that is exceeded.
+        what: RecoveredLimit,
+        /// The delay or the difference of delays, nanoseconds.
+        value_ns: u64,
+        /// The limit, nanoseconds.
+        limit_ns: u64,
+        /// The excess over the limit, nanoseconds.
+        excess_ns: u64,
+    },
+    /// Frames of the two copies of a redundant stream may be too far apart for sequence numbers of 16 bits.
+    RecoveryNumbers {
+        /// The stream.
+        stream: String,
+        /// The listener.
+        listener: String,
+        /// The largest lag between the two ways, nanoseconds.
+        lag_ns: u64,
+        /// The most frames that are sent within it.
+        frames: u64,
+        /// The most frames that sequence numbers tell apart.
+        most_frames: u64,
+    },
     /// The time-triggered frames of a port need more time than there is.
     ScheduleLoad {
         /// The node that sends.
@@ -257,6 +285,16 @@ pub enum Reason {
         /// The overflow in words.
         what: String,
     },
+}
+
+/// The limit that recovered frames exceed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RecoveredLimit {
+    /// The stream's deadline.
+    Deadline,
+    /// The stream's limit of jitter.
+    Jitter,
 }
 
 impl Reason {

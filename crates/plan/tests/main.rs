@@ -12,6 +12,7 @@ mod no_panic;
 mod pitfalls;
 mod plan_file;
 mod priority_map;
+mod recovery;
 mod routes;
 mod schedule_exact;
 mod schedule_sets;

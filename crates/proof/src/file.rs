@@ -121,6 +121,7 @@ form!(BestEffort {
 });
 form!(StreamPlan {
     name: String, identity: Any, shaper: Any, promises: Vec<Promise>, launch: Option<Any>,
+    recovery: Option<Any>,
 });
 form!(Promise {
     listener: String, route: Vec<String>, delay_ns: Option<Int>, terms: Vec<Term>,

@@ -20,6 +20,7 @@ pub struct Model {
     pub(crate) branches: Vec<u32>,
     pub(crate) flows: Vec<Flow>,
     pub(crate) listeners: Vec<Listener>,
+    pub(crate) recoveries: Vec<RecoveryModel>,
     pub(crate) hosts: Vec<String>,
     /// The nodes whose clocks may differ: hosts, then switches.
     pub(crate) nodes: Vec<String>,
@@ -144,6 +145,21 @@ pub(crate) struct Flow {
     pub(crate) judged_ps: u64,
     pub(crate) branches: (u32, u32),
     pub(crate) listeners: (u32, u32),
+    /// The flow whose frames it sends: itself, or for a second copy the first one.
+    pub(crate) leader: u32,
+    /// The recovery of its frames at the listener, if its plan has one.
+    pub(crate) recovery: u32,
+}
+
+/// The recovery of a redundant stream.
+#[derive(Clone, Debug)]
+pub(crate) struct RecoveryModel {
+    /// The flow of the first copy.
+    pub(crate) flow: u32,
+    pub(crate) history_length: u32,
+    pub(crate) reset_ms: u64,
+    /// The promise of the recovered stream, ps.
+    pub(crate) delay_ps: u64,
 }
 
 /// A receiver of a flow.
@@ -166,5 +182,15 @@ impl Model {
     #[must_use]
     pub fn port_count(&self) -> usize {
         self.ports.len()
+    }
+
+    /// Returns the two ports of the link between two nodes; `None` if there is no such link.
+    #[must_use]
+    pub fn link_ports(&self, one: &str, other: &str) -> Option<[usize; 2]> {
+        let port = |node: &str, to: &str| {
+            let mut ports = self.ports.iter();
+            ports.position(|port| port.node == node && port.to == to)
+        };
+        Some([port(one, other)?, port(other, one)?])
     }
 }

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::Model;
+pub use crate::report_recovered::{BrokenLink, RecoveredReport};
 use crate::scenario::Scenario;
 use crate::simulator::Simulator;
 
@@ -44,6 +45,12 @@ pub struct Report {
     pub frame_hops: u64,
     /// Each stream at each listener, then each best-effort allowance at each receiver.
     pub streams: Vec<StreamReport>,
+    /// Each redundant stream, recovered from both of its copies at its listener.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recovered: Vec<RecoveredReport>,
+    /// The links that were broken in the plain simulation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub broken_links: Vec<BrokenLink>,
     /// Each port that sent something, in the plan's order.
     pub ports: Vec<PortReport>,
     /// The worst schedule that the search found for each promise.
@@ -69,6 +76,9 @@ pub struct StreamReport {
     pub frames_received: u64,
     /// Frames that did not arrive.
     pub frames_lost: u64,
+    /// Frames that a broken link lost on the way to this listener: no fault of the plan.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub frames_cut: u64,
     /// Largest delay, picoseconds; null if nothing arrived.
     pub worst_delay_ps: Option<u64>,
     /// Median delay, nanoseconds, rounded up by at most 1.6 %.
@@ -150,13 +160,18 @@ pub struct Witness {
     pub scenario: Scenario,
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 /// Returns `seen` in thousandths of `promised`, rounded up.
 fn permille(seen: u64, promised: u64) -> u64 {
     let thousandths = (u128::from(seen) * 1000).div_ceil(u128::from(promised.max(1)));
     u64::try_from(thousandths).unwrap_or(u64::MAX)
 }
 
-fn permille_of_ns(seen_ps: u64, promised_ns: u64) -> u64 {
+pub(crate) fn permille_of_ns(seen_ps: u64, promised_ns: u64) -> u64 {
     permille(seen_ps, promised_ns.saturating_mul(1000))
 }
 
@@ -192,6 +207,8 @@ impl Report {
             simulations: 1,
             frame_hops: simulator.frame_hops(),
             streams: Vec::new(),
+            recovered: RecoveredReport::all(model, simulator, plan),
+            broken_links: BrokenLink::all(model, scenario),
             ports: Vec::new(),
             witnesses: Vec::new(),
             warnings: plan.warnings.clone(),
@@ -207,6 +224,7 @@ impl Report {
                 frames_sent: sent,
                 frames_received: seen.received,
                 frames_lost: sent.saturating_sub(seen.received),
+                frames_cut: seen.cut,
                 worst_delay_ps: (seen.judged > 0).then_some(seen.worst_ps),
                 p50_delay_ns: quantile(500),
                 p99_delay_ns: quantile(990),
@@ -271,6 +289,9 @@ impl Report {
                 }
             }
         }
+        for (stream, (_, seen)) in self.recovered.iter_mut().zip(simulator.recoveries()) {
+            stream.include(seen);
+        }
         let mut reports = self.ports.iter_mut().peekable();
         for (index, model) in model.ports.iter().enumerate() {
             let named = |port: &&mut PortReport| port.node == model.node && port.port == model.to;
@@ -305,7 +326,11 @@ impl Report {
             {
                 stream.violated |= jitter_ps > promised.saturating_mul(1000);
             }
-            broken |= stream.violated || stream.frames_lost > 0;
+            broken |= stream.violated || stream.frames_lost > stream.frames_cut;
+        }
+        for stream in &mut self.recovered {
+            stream.judge();
+            broken |= stream.violated;
         }
         for port in &mut self.ports {
             port.violated = port

@@ -89,6 +89,22 @@ pub struct Scenario {
     /// if all clocks are exact.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clocks: Vec<Clock>,
+    /// The broken links.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub breaks: Vec<Break>,
+}
+
+/// One direction of a link that is broken for a time. A frame of which any part is on it then is lost, and all behave as
+/// if it had been sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Break {
+    /// The port that sends into the link, by its number in the plan.
+    pub port: usize,
+    /// Begin, picoseconds.
+    pub from_ps: u64,
+    /// End, picoseconds.
+    pub until_ps: u64,
 }
 
 /// Returns random clocks within the permitted error of a description. With `far` each error is at a limit.
@@ -220,6 +236,7 @@ impl Scenario {
             drift_ppm,
             last_at_ties: None,
             clocks,
+            breaks: Vec::new(),
         }
     }
 }

@@ -265,6 +265,9 @@ impl Search<'_, '_> {
             };
             sources.push(Behaviour::new(pattern, phase_ps));
         }
+        // Both copies of a redundant stream do what the first one does: here what the victim is to do.
+        let leader = self.leader(victim_flow as usize);
+        sources[leader] = sources[victim_flow as usize];
         let all = match self.random.below(5) {
             0 => Lateness::BusyStart,
             1 => Lateness::Pipeline,
@@ -280,6 +283,7 @@ impl Search<'_, '_> {
             drift_ppm: vec![0; self.model.hosts.len()],
             last_at_ties: Some(victim_flow as usize),
             clocks: clocks(self.model, &mut self.random, true),
+            breaks: Vec::new(),
         }
     }
 
@@ -325,6 +329,11 @@ impl Search<'_, '_> {
         shared.get(at).copied()
     }
 
+    /// Returns the flow whose behaviour a flow has.
+    fn leader(&self, flow: usize) -> usize {
+        self.model.flows[flow].leader as usize
+    }
+
     /// Makes one or a few changes.
     fn change(&mut self, scenario: &mut Scenario) {
         if !scenario.clocks.is_empty() && self.random.once_in(4) {
@@ -345,7 +354,8 @@ impl Search<'_, '_> {
                 if self.random.once_in(2) {
                     shift -= self.head_start_ps(at, scenario);
                 }
-                let source = &mut scenario.sources[self.meetings[at].flow];
+                let leader = self.leader(self.meetings[at].flow);
+                let source = &mut scenario.sources[leader];
                 source.phase_ps = source.phase_ps.saturating_add_signed(shift);
                 return;
             }
@@ -354,7 +364,8 @@ impl Search<'_, '_> {
         for _ in 0..changes {
             let flow = self.random.below(self.model.flows.len() as u64) as usize;
             let cycle = cycle_ps(self.model, flow);
-            let source = &mut scenario.sources[flow];
+            let leader = self.leader(flow);
+            let source = &mut scenario.sources[leader];
             match self.random.below(16) {
                 0 => source.phase_ps = self.random.below(cycle.saturating_mul(2)),
                 1..=5 => {

@@ -6,11 +6,13 @@ use crate::clock::Clock;
 use crate::model::{Binding, Model, NONE, PortModel};
 use crate::queue::EventQueue;
 use crate::random::Random;
+use crate::recovery::Recovering;
 use crate::replay::tape::Tape;
-use crate::scenario::{Lateness, Scenario};
+use crate::scenario::{Break, Lateness, Scenario};
 use crate::shaping::{Credit, Regulators};
 use crate::source::Source;
 
+mod broken;
 mod cut_through;
 mod ports;
 mod preemption;
@@ -33,6 +35,8 @@ struct Frame {
     bits: u32,
     /// For a replay: the number of its departure.
     number: u32,
+    /// Its number within its flow. The copies of a redundant stream's frame have the same one.
+    sequence: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -159,6 +163,8 @@ pub struct Simulator<'a> {
     heads: Vec<u32>,
     /// For a replay: the recorded departures and what becomes of them.
     tape: Option<Tape>,
+    recoveries: Vec<Recovering>,
+    breaks: Vec<Break>,
 }
 
 fn credits(port: &PortModel) -> Vec<Option<Credit>> {
@@ -227,6 +233,8 @@ impl<'a> Simulator<'a> {
             lanes: vec![(0, 0); model.lanes],
             heads: vec![0; model.lanes],
             tape: None,
+            recoveries: Vec::new(),
+            breaks: Vec::new(),
         }
     }
 
@@ -254,7 +262,9 @@ impl<'a> Simulator<'a> {
         self.reset(scenario);
         for flow in 0..self.model.flows.len() {
             let number = flow as u32;
-            let behaviour = scenario.sources[flow];
+            // Both copies of a frame are sent at once, so a second copy does what the first one does.
+            let leader = self.model.flows[flow].leader;
+            let behaviour = scenario.sources[leader as usize];
             if self.model.flows[flow].binding == Binding::Unshaped {
                 self.sources.push(None);
                 for _ in 0..UNSHAPED_WINDOW {
@@ -263,7 +273,7 @@ impl<'a> Simulator<'a> {
                 }
                 continue;
             }
-            let random = Random::new(scenario.seed, flow as u64);
+            let random = Random::new(scenario.seed, u64::from(leader));
             let source = Source::new(&self.model.flows[flow], behaviour, random);
             self.sources.push(Some(source));
             self.schedule_source(number);
@@ -305,7 +315,17 @@ impl<'a> Simulator<'a> {
             listener.least_ps = 0;
             listener.worst_born_ps = 0;
             listener.histogram.clear();
+            listener.cut = 0;
         }
+        self.recoveries.clear();
+        for recovery in &self.model.recoveries {
+            self.recoveries.push(Recovering::new(
+                recovery.history_length,
+                recovery.reset_ms,
+                recovery.delay_ps,
+            ));
+        }
+        self.breaks.clone_from(&scenario.breaks);
         self.sources.clear();
         self.sent.fill(0);
         self.first_came_ps.fill(u64::MAX);
@@ -363,6 +383,11 @@ impl<'a> Simulator<'a> {
                     }
                     self.delivered += 1;
                     self.copies += 1;
+                    let now_ps = self.now_ps;
+                    let flow = edge.flow;
+                    if let Some(recovery) = self.recovery(flow) {
+                        recovery.arrives(frame.sequence, frame.born_ps, now_ps);
+                    }
                 }
                 // The arrived copy ends here; each branch makes its own.
                 self.copies -= 1;
@@ -396,9 +421,14 @@ impl<'a> Simulator<'a> {
             }
             Event::PieceEnds { port, number } => self.piece_ends(port, number),
             Event::Sends { flow, bits } => {
+                // It is looked at in the lower bits only, once it is larger.
+                let sequence = self.sent[flow as usize] as u32;
                 self.sent[flow as usize] += 1;
                 let (first, end) = self.model.flows[flow as usize].branches;
                 let born_ps = self.now_ps;
+                if let Some(recovery) = self.recovery(flow) {
+                    recovery.sent(sequence, born_ps);
+                }
                 let number = match &mut self.tape {
                     Some(tape) => tape.sent(self.model, flow, born_ps, bits),
                     None => NONE,
@@ -408,6 +438,7 @@ impl<'a> Simulator<'a> {
                     edge: NONE,
                     bits,
                     number,
+                    sequence,
                 };
                 self.enter_branches(first, end, frame);
                 if self.sources[flow as usize].is_some() {
@@ -438,6 +469,7 @@ impl<'a> Simulator<'a> {
             drift_ppm: Vec::new(),
             last_at_ties: None,
             clocks: Vec::new(),
+            breaks: Vec::new(),
         });
         self.tape = Some(tape);
         self.await_departure(0);
@@ -479,6 +511,7 @@ impl<'a> Simulator<'a> {
             edge: NONE,
             bits: entry.bits,
             number,
+            sequence: 0,
         };
         self.enter_branches(first, end, frame);
         // One departure is pending at a time, so the queue of events stays small.
@@ -503,7 +536,13 @@ impl<'a> Simulator<'a> {
                 _ => true_time(local_ps, self.drift_ppm[host]),
             };
             let at = at.max(self.now_ps);
-            self.send_at(flow, at, bits);
+            if self
+                .is_both_copies(flow, local_ps)
+                .unwrap_or(at <= self.duration_ps)
+            {
+                let tie = self.tie(flow);
+                self.events.push(at, tie, Event::Sends { flow, bits });
+            }
             return;
         }
     }

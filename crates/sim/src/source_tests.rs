@@ -29,6 +29,8 @@ fn flow(rate: Ratio, burst: Ratio, binding: Binding, tick_error_ps: u64, shaping
         judged_ps: 0,
         branches: (0, 0),
         listeners: (0, 0),
+        leader: 0,
+        recovery: crate::model::NONE,
     }
 }
 

@@ -12,6 +12,7 @@ mod groups;
 mod latency;
 mod laws;
 mod preemption;
+mod recovery;
 mod replay;
 mod replay_vectors;
 mod schedules;

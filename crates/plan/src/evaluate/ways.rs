@@ -67,6 +67,7 @@ pub(super) fn stream_plan(
         },
         promises,
         launch: None,
+        recovery: None,
     })
 }
 

@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 
 use crate::identity::{Identity, LARGEST_NUMBER};
-use crate::network::Transport;
+use crate::network::{Network, Transport};
 use crate::plan::{PLAN_VERSION, Plan};
+use crate::recovery::{MOST_APART, Recovery};
 
 /// Checks that every stream, allowance and port of the network has its place in the plan, and that identities are
 /// distinct. The error is the first violation, in words.
@@ -37,6 +38,9 @@ pub(crate) fn check(plan: &Plan) -> Result<(), String> {
                 planned.identity.port, described.port
             ));
         }
+        if let Some(recovery) = &planned.recovery {
+            recovered(network, name, recovery)?;
+        }
     }
     let ways = network.best_effort.iter().flat_map(|allowance| {
         let to = allowance.to.iter();
@@ -53,6 +57,29 @@ pub(crate) fn check(plan: &Plan) -> Result<(), String> {
         return Err("its ports are not those of its network".to_owned());
     }
     identities(plan)
+}
+
+/// Checks that a recovery is that of a redundant stream, and that its history is one of sequence numbers.
+fn recovered(network: &Network, name: &str, recovery: &Recovery) -> Result<(), String> {
+    let mut streams = network.streams.iter();
+    let copy = streams.find(|stream| stream.copy_of.as_deref() == Some(name));
+    let names = recovery.ways.iter().map(|way| way.stream.as_str());
+    if !names.eq([Some(name), copy.map(|copy| copy.name.as_str())]
+        .into_iter()
+        .flatten())
+    {
+        return Err(format!(
+            "stream \"{name}\": its recovery is not that of its two copies"
+        ));
+    }
+    let history = u64::from(recovery.history_length);
+    if !(2..=MOST_APART + 1).contains(&history) {
+        return Err(format!(
+            "stream \"{name}\": a history of {history} sequence numbers; 2 to {} are possible",
+            MOST_APART + 1
+        ));
+    }
+    Ok(())
 }
 
 fn identities(plan: &Plan) -> Result<(), String> {

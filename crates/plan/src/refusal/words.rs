@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::Reason;
+use super::{Reason, RecoveredLimit};
 use crate::show::{grouped, show_ns};
 
 impl fmt::Display for Reason {
@@ -125,6 +125,44 @@ impl fmt::Display for Reason {
                 show_ns(*jitter_ns),
                 show_ns(*limit_ns),
                 show_ns(*excess_ns)
+            ),
+            Reason::Recovered {
+                stream,
+                listener,
+                what,
+                value_ns,
+                limit_ns,
+                excess_ns,
+            } => {
+                let (value, limit) = (show_ns(*value_ns), show_ns(*limit_ns));
+                let excess = show_ns(*excess_ns);
+                write!(
+                    f,
+                    "stream \"{stream}\" to {listener}, recovered from both copies: "
+                )?;
+                match what {
+                    RecoveredLimit::Deadline => write!(
+                        f,
+                        "worst-case delay {value} exceeds the deadline {limit} by {excess}, because the copies are launched apart"
+                    ),
+                    RecoveredLimit::Jitter => write!(
+                        f,
+                        "when a way breaks, its frames' delays differ by up to {value}, but the `jitter` limit is {limit}: {excess} too much"
+                    ),
+                }
+            }
+            Reason::RecoveryNumbers {
+                stream,
+                listener,
+                lag_ns,
+                frames,
+                most_frames,
+            } => write!(
+                f,
+                "stream \"{stream}\" to {listener}: a copy by one way may be {} later than one by the other; {} frames may be sent within that, but sequence numbers (802.1CB) tell at most {} apart",
+                show_ns(*lag_ns),
+                grouped(frames),
+                grouped(most_frames)
             ),
             Reason::ScheduleLoad {
                 node,

@@ -47,6 +47,28 @@ pub(crate) struct Outcome {
     pub(crate) backlog_bits: BTreeMap<(String, String), u128>,
     /// Frames delivered.
     pub(crate) delivered: u64,
+    /// The frames of redundant streams that arrived, in order.
+    pub(crate) arrivals: Vec<Arrival>,
+    /// The instants at which each flow sent its frames, ps.
+    pub(crate) sent_ps: Vec<Vec<u128>>,
+}
+
+/// The arrival of a frame of a redundant stream at its listener.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    /// The copy's flow.
+    pub(crate) flow: usize,
+    /// The frame's place among those of its flow.
+    pub(crate) number: usize,
+    pub(crate) at_ps: u128,
+}
+
+/// A link, from one node to another, that loses all frames of which a part is on it from one instant to another, ps.
+#[derive(Clone, Debug)]
+pub(crate) struct Broken {
+    pub(crate) ends: (String, String),
+    pub(crate) from_ps: u128,
+    pub(crate) until_ps: u128,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +76,7 @@ struct Frame {
     flow: usize,
     bits: u128,
     born: u128,
+    number: usize,
 }
 
 struct Source {
@@ -106,6 +129,7 @@ enum Event {
         from: String,
         flow: usize,
         born: u128,
+        number: usize,
     },
     /// The head of a frame from a neighbour is through its latency at a port that may forward it at once. Its last bit comes
     /// at `last`.
@@ -114,6 +138,7 @@ enum Event {
         from: String,
         flow: usize,
         born: u128,
+        number: usize,
         last: u128,
     },
     /// A port that was late may start.
@@ -123,6 +148,7 @@ enum Event {
         port: usize,
         flow: usize,
         born: u128,
+        number: usize,
     },
 }
 
@@ -267,6 +293,27 @@ pub(crate) fn simulate(
     horizon_ps: u128,
     dice: &mut Dice,
 ) -> Outcome {
+    simulate_broken(network, behaviour, horizon_ps, dice, &[])
+}
+
+/// Simulates a network for a while with broken links.
+pub(crate) fn simulate_broken(
+    network: &Network,
+    behaviour: Behaviour,
+    horizon_ps: u128,
+    dice: &mut Dice,
+    broken: &[Broken],
+) -> Outcome {
+    let copies: Vec<Option<usize>> = network
+        .streams
+        .iter()
+        .map(|stream| {
+            let first = stream.copy_of.as_ref()?;
+            network.streams.iter().position(|one| one.name == *first)
+        })
+        .collect();
+    let redundant =
+        |flow: usize| copies.get(flow).is_some_and(Option::is_some) || copies.contains(&Some(flow));
     let sources = sources(network);
     let mut names: BTreeMap<(String, String), usize> = BTreeMap::new();
     let mut ports: Vec<Port> = Vec::new();
@@ -312,7 +359,13 @@ pub(crate) fn simulate(
     let mut events: BinaryHeap<std::cmp::Reverse<(u128, u8, u64, Event)>> = BinaryHeap::new();
     let mut serial = 0_u64;
     for (flow, source) in sources.iter().enumerate() {
-        for at in instants(source, behaviour, horizon_ps, dice) {
+        // The copies of a frame are sent at once.
+        let list = match copies.get(flow).copied().flatten() {
+            Some(first) => outcome.sent_ps[first].clone(),
+            None => instants(source, behaviour, horizon_ps, dice),
+        };
+        outcome.sent_ps.push(list.clone());
+        for (number, at) in list.into_iter().enumerate() {
             serial += 1;
             let tie = if behaviour == Behaviour::Random {
                 dice.below(1 << 20) << 32 | serial
@@ -324,6 +377,7 @@ pub(crate) fn simulate(
                 from: source.start.clone(),
                 flow,
                 born: at,
+                number,
             };
             events.push(std::cmp::Reverse((at, 0, tie, event)));
         }
@@ -356,11 +410,19 @@ pub(crate) fn simulate(
                 from,
                 flow,
                 born,
+                number,
             } => {
                 if sources[flow].receivers.contains(&node) {
                     outcome.delivered += 1;
                     let most = outcome.delays_ps.entry((flow, node.clone())).or_default();
                     *most = (*most).max(now - born);
+                    if redundant(flow) {
+                        outcome.arrivals.push(Arrival {
+                            flow,
+                            number,
+                            at_ps: now,
+                        });
+                    }
                 }
                 for next in sources[flow]
                     .next
@@ -394,7 +456,13 @@ pub(crate) fn simulate(
                         *last = at;
                     }
                     let port = index;
-                    push(at, 1, Event::Enters { port, flow, born });
+                    let event = Event::Enters {
+                        port,
+                        flow,
+                        born,
+                        number,
+                    };
+                    push(at, 1, event);
                 }
                 continue;
             }
@@ -402,12 +470,14 @@ pub(crate) fn simulate(
                 port: index,
                 flow,
                 born,
+                number,
             } => {
                 let port = &mut ports[index];
                 let frame = Frame {
                     flow,
                     bits: sources[flow].frame_bits,
                     born,
+                    number,
                 };
                 let queue = class(sources[flow].pcp, port);
                 let was_idle = port.sending.is_none() && port.queues.iter().all(VecDeque::is_empty);
@@ -444,8 +514,15 @@ pub(crate) fn simulate(
                         from: ends[index].0.clone(),
                         flow: frame.flow,
                         born: frame.born,
+                        number: frame.number,
                     };
-                    push(release + port.cable_ps, 0, event);
+                    let (began, end) = (now - frame.bits * PS / port.rate, release + port.cable_ps);
+                    let lost = broken.iter().any(|link| {
+                        link.ends == ends[index] && began < link.until_ps && end >= link.from_ps
+                    });
+                    if !lost {
+                        push(end, 0, event);
+                    }
                 }
                 index
             }
@@ -454,6 +531,7 @@ pub(crate) fn simulate(
                 from,
                 flow,
                 born,
+                number,
                 last,
             } => {
                 let port = &mut ports[index];
@@ -463,7 +541,12 @@ pub(crate) fn simulate(
                 if idle && now < last && now >= port.held_until && *before <= now {
                     *before = now;
                     let bits = sources[flow].frame_bits;
-                    port.queues[queue].push_back(Frame { flow, bits, born });
+                    port.queues[queue].push_back(Frame {
+                        flow,
+                        bits,
+                        born,
+                        number,
+                    });
                     port.backlog += bits;
                     let most = outcome.backlog_bits.entry(ends[index].clone()).or_default();
                     *most = (*most).max(port.backlog);
@@ -504,6 +587,7 @@ pub(crate) fn simulate(
                             from: from.clone(),
                             flow: frame.flow,
                             born: frame.born,
+                            number: frame.number,
                             last: end + port.cable_ps,
                         };
                         push(now + head + port.cable_ps + late, 1, event);

@@ -3,7 +3,10 @@
 use rtwire_plan::network::Release;
 use rtwire_plan::{ContractKind, CutThrough, Network, Plan, Ratio, ShaperKind};
 
-use super::{Binding, Edge, Flow, Listener, Model, NONE, PoolModel, PortModel, PreemptionModel};
+use super::{
+    Binding, Edge, Flow, Listener, Model, NONE, PoolModel, PortModel, PreemptionModel,
+    RecoveryModel,
+};
 use crate::error::SimulationError;
 use crate::fixed::LineClock;
 use crate::gates::{Gates, settled_ns};
@@ -18,6 +21,7 @@ struct Draft<'a> {
     receivers: &'a [String],
     routes: &'a [Vec<String>],
     pcp: u8,
+    copy_of: Option<&'a String>,
 }
 
 fn to_ps(ns: u64, what: impl Fn() -> String) -> Result<u64, SimulationError> {
@@ -55,6 +59,7 @@ impl Model {
             branches: Vec::new(),
             flows: Vec::new(),
             listeners: Vec::new(),
+            recoveries: Vec::new(),
             hosts: network.hosts.iter().map(|host| host.name.clone()).collect(),
             nodes: network
                 .hosts
@@ -82,6 +87,7 @@ impl Model {
                 receivers: &stream.listeners,
                 routes: &stream.routes,
                 pcp: stream.pcp,
+                copy_of: stream.copy_of.as_ref(),
             };
             let contract = &stream.contract;
             let what = || format!("a time of stream \"{}\"", stream.name);
@@ -108,6 +114,8 @@ impl Model {
                 judged_ps: 0,
                 branches: (0, 0),
                 listeners: (0, 0),
+                leader: NONE,
+                recovery: NONE,
             };
             model.add_flow(network, &ports, &draft, flow, &mut numbers)?;
         }
@@ -118,6 +126,7 @@ impl Model {
                 receivers: &allowance.to,
                 routes: &allowance.routes,
                 pcp: 0,
+                copy_of: None,
             };
             let overhead = allowance.wire_bytes.saturating_sub(allowance.frame_bytes);
             let least = MIN_FRAME_BYTES.min(allowance.frame_bytes) + overhead;
@@ -137,6 +146,8 @@ impl Model {
                 judged_ps: 0,
                 branches: (0, 0),
                 listeners: (0, 0),
+                leader: NONE,
+                recovery: NONE,
             };
             model.add_flow(network, &ports, &draft, flow, &mut numbers)?;
         }
@@ -152,6 +163,7 @@ impl Model {
     pub fn with_plan(network: &Network, plan: &Plan) -> Result<Model, SimulationError> {
         let mut model = Model::new(network)?;
         let settled_ns = settled_ns(network, plan);
+        model.add_recoveries(plan)?;
         for port in &mut model.ports {
             let planned = plan
                 .ports
@@ -197,6 +209,30 @@ impl Model {
             }
         }
         Ok(model)
+    }
+
+    /// Adds the recovery functions of a plan's redundant streams.
+    fn add_recoveries(&mut self, plan: &Plan) -> Result<(), SimulationError> {
+        for (first, planned) in plan.streams.iter().enumerate().take(self.flows.len()) {
+            let Some(recovery) = &planned.recovery else {
+                continue;
+            };
+            let own = number(self.recoveries.len());
+            for flow in &mut self.flows {
+                if flow.leader == number(first) {
+                    flow.recovery = own;
+                }
+            }
+            self.recoveries.push(RecoveryModel {
+                flow: number(first),
+                history_length: recovery.history_length,
+                reset_ms: recovery.reset_ms,
+                delay_ps: to_ps(recovery.delay_ns, || {
+                    format!("the promise of \"{}\"", planned.name)
+                })?,
+            });
+        }
+        Ok(())
     }
 
     fn add_ports(&mut self, network: &Network) -> Result<PortNumbers, SimulationError> {
@@ -353,6 +389,11 @@ impl Model {
         }
         flow.branches = self.add_branches(&roots);
         flow.listeners = (first_listener, number(self.listeners.len()));
+        let first = draft.copy_of.and_then(|first| {
+            let mut flows = self.flows.iter();
+            flows.position(|flow| !flow.best_effort && flow.name == *first)
+        });
+        flow.leader = first.map_or(number_of_flow, number);
         self.flows.push(flow);
         Ok(())
     }

@@ -312,8 +312,10 @@ impl Simulator<'_> {
         }
         self.frame_hops += 1;
         let at = release_ps.saturating_add(port_model.cable_ps);
-        self.events.push(at, tie, Event::Arrives(frame));
-        self.send_heads(frame, at, took_ps, tie);
+        if !self.is_cut(index, frame, now_ps, at) {
+            self.events.push(at, tie, Event::Arrives(frame));
+            self.send_heads(frame, at, took_ps, tie);
+        }
         self.sends_again(frame);
     }
 

@@ -52,6 +52,8 @@ struct Begun {
     left_bits: u32,
     /// True if the port was idle before it.
     fresh: bool,
+    /// The beginning of its first piece.
+    began_ps: u64,
 }
 
 /// A piece of a frame on the link.
@@ -241,6 +243,7 @@ impl Simulator<'_> {
                     class: class as u8,
                     left_bits: waiting.frame.bits.saturating_sub(PREAMBLE_BITS + GAP_BITS),
                     fresh,
+                    began_ps: self.now_ps,
                 };
                 (begun, true)
             }
@@ -279,6 +282,7 @@ impl Simulator<'_> {
             waiting,
             class,
             fresh,
+            began_ps,
             ..
         } = piece.frame;
         let (release_ps, tie) =
@@ -286,6 +290,8 @@ impl Simulator<'_> {
         self.frame_hops += 1;
         let at = release_ps.saturating_add(self.model.ports[index as usize].cable_ps);
         let frame: Frame = waiting.frame;
-        self.events.push(at, tie, Event::Arrives(frame));
+        if !self.is_cut(index, frame, began_ps, at) {
+            self.events.push(at, tie, Event::Arrives(frame));
+        }
     }
 }

@@ -32,6 +32,8 @@ pub struct ListenerSeen {
     pub worst_ps: u64,
     /// Least delay, ps; 0 if nothing arrived.
     pub least_ps: u64,
+    /// Frames that broken links lost on their way to it.
+    pub cut: u64,
     /// Time at which the frame of the largest delay entered its talker's queue, ps.
     pub worst_born_ps: u64,
     pub(super) histogram: Histogram,

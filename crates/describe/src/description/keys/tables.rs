@@ -482,7 +482,7 @@ pub(crate) const TABLES: &[Table] = &[
                 "redundancy",
                 Kind::Choice(&["none", "disjoint"]),
                 "none",
-                "`disjoint`: every frame is sent twice, over two ways that share no link between switches (802.1CB); each copy has its promise. The second is planned as the stream `NAME~2`.",
+                "`disjoint`: every frame is sent twice, over two ways that share no link between switches (802.1CB); each copy has its promise, and so have the frames that the listener recovers from both. The second is planned as the stream `NAME~2`.",
             ),
         ],
     },
