@@ -30,6 +30,8 @@ mod schedules;
 mod searched;
 #[path = "../crates/sim/tests/common/shaped.rs"]
 mod shaped;
+#[path = "plan/synthesis.rs"]
+mod synthesis;
 #[path = "plan/tools.rs"]
 mod tools;
 
@@ -47,6 +49,7 @@ const PARTS: &[Part] = &[
     ("file", file::rows),
     ("admission", admission::rows),
     ("schedules", schedules::rows),
+    ("synthesis", synthesis::rows),
 ];
 
 fn main() {

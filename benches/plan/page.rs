@@ -38,6 +38,11 @@ there is.",
         "The public generator's easy and hard sets, made anew by its description. Recorded peers solve at most 4, 4, 4 of 4 hard
 instances (line, ring, tree) with 40 streams, 3, 4, 2 with 60, 2, 2, 0 with 80 and 0, 1, 0 with 120.",
     ),
+    (
+        "Synthesis",
+        "synthesis",
+        "To the least cost, on one core.",
+    ),
     ("Planning", "planning", "From scratch, on one core."),
     ("Admission", "admission", "While the network runs, on one core."),
     ("Simulation", "simulator", ""),

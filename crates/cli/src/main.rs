@@ -51,6 +51,7 @@ mod ping_stalls;
 mod plan_command;
 mod plan_recovery;
 mod plan_schedule;
+mod plan_synthesis;
 mod plan_text;
 mod powerlink_check;
 mod powerlink_command;

@@ -18,6 +18,7 @@ use crate::certificate;
 use crate::input::{self, Input, InputFault};
 use crate::output;
 use crate::plan_schedule::{self, Ended};
+use crate::plan_synthesis::{SynthesisArguments, Synthesized, summary};
 use crate::plan_text::{explanation, tables};
 
 /// The plan was refused.
@@ -102,6 +103,8 @@ pub(crate) struct PlanArguments {
     /// Search this long for a schedule, such as 30s, where the usual effort finds none; Ctrl-C shows the best so far
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     budget: Option<Duration>,
+    #[command(flatten)]
+    synthesis: SynthesisArguments,
     /// Show every gate list, entry by entry
     #[arg(long, conflicts_with_all = ["json", "explain"])]
     gates: bool,
@@ -145,6 +148,9 @@ pub(crate) fn run(arguments: &PlanArguments) -> ExitCode {
             .method
             .map_or_else(Analysis::default, Analysis::from),
     };
+    if arguments.synthesis.is_wanted() {
+        return synthesis(arguments, &network, options);
+    }
     let kept = match arguments.keep.as_deref().map(plan_schedule::kept) {
         Some(Err(fault)) => return fail(&fault),
         Some(Ok(plan)) => Some(plan),
@@ -173,7 +179,7 @@ pub(crate) fn run(arguments: &PlanArguments) -> ExitCode {
         return differences(arguments, old, outcome, options);
     }
     match outcome {
-        Ok(plan) => good(arguments, plan),
+        Ok(plan) => good(arguments, plan, None),
         Err(refusal) => {
             if let (Some(name), Some(plan)) = (&arguments.explain, &refusal.plan) {
                 output::print(&explanation(plan, name));
@@ -182,15 +188,7 @@ pub(crate) fn run(arguments: &PlanArguments) -> ExitCode {
             {
                 output::print(&tables(&network.name, plan));
             }
-            match ended.get() {
-                Some(Ended::Stopped) => eprintln!(
-                    "rtwire plan: ended by Ctrl-C: this is the best so far; not all changes were tried"
-                ),
-                Some(Ended::Budget) => eprintln!(
-                    "rtwire plan: the budget is used up: this is the best so far; not all changes were tried"
-                ),
-                None => {}
-            }
+            tell_end(ended.get());
             let file = arguments.file.display();
             eprintln!("rtwire plan: {file}: {refusal}");
             if arguments.json {
@@ -200,6 +198,59 @@ pub(crate) fn run(arguments: &PlanArguments) -> ExitCode {
             ExitCode::from(REFUSED)
         }
     }
+}
+
+/// Says why a search ended early.
+fn tell_end(ended: Option<Ended>) {
+    match ended {
+        Some(Ended::Stopped) => eprintln!(
+            "rtwire plan: ended by Ctrl-C: this is the best so far; not all changes were tried"
+        ),
+        Some(Ended::Budget) => eprintln!(
+            "rtwire plan: the budget is used up: this is the best so far; not all changes were tried"
+        ),
+        None => {}
+    }
+}
+
+/// Synthesizes, and shows the plan of the changed description, or the refusal of the try that came nearest.
+fn synthesis(arguments: &PlanArguments, network: &Network, options: Options) -> ExitCode {
+    let input = (arguments.file.as_path(), arguments.set.as_slice());
+    let found = arguments
+        .synthesis
+        .run(input, network, options, arguments.budget);
+    let found = match found {
+        Ok(found) => found,
+        Err(message) => return fail(&message),
+    };
+    tell_end(found.ended);
+    let refusal = match &found.outcome {
+        Ok(plan) => {
+            let code = good(arguments, plan.clone(), Some(&found));
+            if let (true, Some(path)) = (code == ExitCode::SUCCESS, arguments.synthesis.written()) {
+                if let Err(message) = found.write(path) {
+                    return fail(&message);
+                }
+            }
+            return code;
+        }
+        Err(refusal) => refusal,
+    };
+    let file = arguments.file.display();
+    eprint!("rtwire plan: {file}: {}", summary(&found.report));
+    if found.report.changes.is_empty() {
+        eprintln!("rtwire plan: {file}: {refusal}");
+    } else {
+        eprintln!(
+            "rtwire plan: {file}: with these changes, the nearest that was found, still {refusal}"
+        );
+    }
+    if arguments.json {
+        let mut answer = Answer::from(&found.outcome);
+        answer.synthesis = Some(found.report);
+        output::print(&plan_file::json_text(&answer));
+    }
+    ExitCode::from(REFUSED)
 }
 
 /// Refuses a stream to explain that does not exist.
@@ -214,8 +265,8 @@ fn known_stream(arguments: &PlanArguments, network: &Network) -> Result<(), Stri
     }
 }
 
-/// Writes a plan that holds to its file and to standard output.
-fn good(arguments: &PlanArguments, plan: Plan) -> ExitCode {
+/// Writes a plan that holds to its file and to standard output, with what was changed for it.
+fn good(arguments: &PlanArguments, plan: Plan, found: Option<&Synthesized>) -> ExitCode {
     let certified = || certificate::certified(&plan, arguments.search);
     let plan = match arguments.certificate.then(certified) {
         Some(Ok((plan, verdict))) => {
@@ -242,14 +293,26 @@ fn good(arguments: &PlanArguments, plan: Plan) -> ExitCode {
             ));
         }
     }
+    let changes = found.map(|found| summary(&found.report));
+    let plain = !arguments.json && !arguments.gates;
+    let plain = plain && arguments.csv.is_none() && arguments.explain.is_none();
+    if let (Some(changes), false, false) = (&changes, plain, arguments.json) {
+        eprint!("{changes}");
+    }
     let text = match (&arguments.explain, arguments.csv) {
-        _ if arguments.json => plan_file::json_text(&Answer::from(plan.clone())),
+        _ if arguments.json => plan_file::json_text(&Answer {
+            synthesis: found.map(|found| found.report.clone()),
+            ..Answer::from(plan.clone())
+        }),
         (Some(name), _) => explanation(&plan, name),
         (None, Some(CsvOf::Streams)) => plan.streams_csv(),
         (None, Some(CsvOf::Ports)) => plan.ports_csv(),
         (None, Some(CsvOf::Recoveries)) => plan.recoveries_csv(),
         (None, None) if arguments.gates => plan_schedule::lists(&plan),
-        (None, None) => tables(&plan.network.name, &plan),
+        (None, None) => {
+            let changes = changes.map(|changes| format!("\n{changes}"));
+            tables(&plan.network.name, &plan) + &changes.unwrap_or_default()
+        }
     };
     // The tables first: a file that cannot be written does not cost them.
     output::print(&text);
@@ -274,6 +337,7 @@ fn show(arguments: &PlanArguments, plan: Plan) -> ExitCode {
         ("--keep", arguments.keep.is_some()),
         ("--budget", arguments.budget.is_some()),
         ("--no-admission", arguments.no_admission),
+        ("--synthesize", arguments.synthesis.is_wanted()),
     ];
     if let Some((option, _)) = anew.iter().find(|(_, given)| *given) {
         return fail(&format!(
@@ -286,7 +350,7 @@ fn show(arguments: &PlanArguments, plan: Plan) -> ExitCode {
     }
     match &arguments.diff {
         Some(old) => differences(arguments, old, Ok(plan), Options::default()),
-        None => good(arguments, plan),
+        None => good(arguments, plan, None),
     }
 }
 

@@ -40,6 +40,7 @@
 //! deadline.
 
 mod description;
+pub mod edit;
 pub mod foreign;
 pub mod hash;
 pub mod import;

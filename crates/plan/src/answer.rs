@@ -7,6 +7,7 @@ use crate::plan::Plan;
 use crate::plan_file::PlanFileError;
 use crate::refusal::{Reason, Refusal};
 use crate::suggestion::Suggestion;
+use crate::synthesize::SynthesisReport;
 use rtwire_describe::{Fault, Faults};
 
 /// The outcome of planning, in one word.
@@ -37,6 +38,9 @@ pub struct Answer {
     /// Changes that were planned again and fit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub suggestions: Vec<Suggestion>,
+    /// The changes that were chosen (`--synthesize`), with their cost. The plan is that of the network with them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub synthesis: Option<SynthesisReport>,
     /// Faults of the description.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<Fault>,
@@ -49,6 +53,7 @@ impl From<&Faults> for Answer {
             plan: None,
             reasons: Vec::new(),
             suggestions: Vec::new(),
+            synthesis: None,
             faults: faults.faults.clone(),
         }
     }
@@ -62,6 +67,7 @@ impl From<&PlanFileError> for Answer {
             plan: None,
             reasons: Vec::new(),
             suggestions: Vec::new(),
+            synthesis: None,
             faults: vec![Fault {
                 line,
                 column,
@@ -81,6 +87,7 @@ impl From<Plan> for Answer {
             plan: Some(plan),
             reasons: Vec::new(),
             suggestions: Vec::new(),
+            synthesis: None,
             faults: Vec::new(),
         }
     }
@@ -99,6 +106,7 @@ impl From<&Result<Plan, Refusal>> for Answer {
                 plan: refusal.plan.as_deref().cloned(),
                 reasons: refusal.reasons.clone(),
                 suggestions: refusal.suggestions.clone(),
+                synthesis: None,
                 faults: Vec::new(),
             },
         }

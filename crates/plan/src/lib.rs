@@ -44,6 +44,7 @@ pub mod schema;
 pub mod show;
 mod suggest;
 mod suggestion;
+pub mod synthesize;
 mod verify;
 
 pub use identity::{BestEffortPlan, Destination, Identity};
@@ -63,5 +64,5 @@ pub use rtwire_describe::{
     BestEffort, Buffer, Contract, ContractKind, CutThrough, Defaults, Fault, Faults, GateProfile,
     Host, Isolation, LatencyLimits, LatencyRange, Link, Network, Overflow, PortLatency, PortShaper,
     Preemption, Ratio, Release, ScheduleRules, Semantics, ShaperKind, Stream, Switch, SwitchPort,
-    Transfer, Transport, foreign, import, network, read, read_bytes, units,
+    Transfer, Transport, edit, foreign, import, network, read, read_bytes, units,
 };

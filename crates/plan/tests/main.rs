@@ -23,4 +23,5 @@ mod several_links;
 mod simulated;
 mod simulator;
 mod suggestions;
+mod synthesis;
 mod vectors;

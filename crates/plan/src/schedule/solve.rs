@@ -36,10 +36,11 @@ impl Solution {
 const WAIT_TRIALS: u32 = 2_000;
 
 /// The random numbers of a search (SplitMix64). A round must not depend on a library's version.
-struct Chance(u64);
+pub(crate) struct Chance(pub(crate) u64);
 
 impl Chance {
-    fn below(&mut self, limit: usize) -> usize {
+    /// Returns a number below `limit`; 0 for a limit of 0.
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

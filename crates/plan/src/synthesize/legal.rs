@@ -1,0 +1,53 @@
+//! Tests whether a description may state a network: the rules of time-triggered streams, as the reader of descriptions has them.
+
+use std::collections::BTreeSet;
+
+use crate::network::Network;
+
+/// Returns true if the routes and queues of time-triggered streams are allowed.
+///
+/// Each switch on their routes has gates, a gated node has two queues or more, and their queues at gated ports are
+/// theirs alone.
+pub(super) fn legal(network: &Network) -> bool {
+    let mut taken: BTreeSet<(&str, &str, u8)> = BTreeSet::new();
+    let scheduled = || {
+        network
+            .streams
+            .iter()
+            .filter(|stream| stream.time_triggered)
+    };
+    if scheduled().next().is_none() {
+        return true;
+    }
+    for stream in scheduled() {
+        for (from, to) in hops(&stream.routes) {
+            if network.gates(from).is_none() {
+                if network.switch(from).is_some() {
+                    return false;
+                }
+                continue;
+            }
+            if network.queues(from) < 2 {
+                return false;
+            }
+            taken.insert((from, to, network.class(from, stream.pcp)));
+        }
+    }
+    let free = |routes: &[Vec<String>], pcp: u8| {
+        hops(routes).all(|(from, to)| !taken.contains(&(from, to, network.class(from, pcp))))
+    };
+    let others = network
+        .streams
+        .iter()
+        .filter(|stream| !stream.time_triggered);
+    let mut others = others.map(|stream| (&stream.routes, stream.pcp));
+    // Best effort has priority 0.
+    let mut best_effort = network.best_effort.iter().map(|one| (&one.routes, 0));
+    others.all(|(routes, pcp)| free(routes, pcp))
+        && best_effort.all(|(routes, pcp)| free(routes, pcp))
+}
+
+fn hops(routes: &[Vec<String>]) -> impl Iterator<Item = (&str, &str)> {
+    let pairs = routes.iter().flat_map(|route| route.windows(2));
+    pairs.map(|pair| (pair[0].as_str(), pair[1].as_str()))
+}
