@@ -85,7 +85,9 @@ pub(super) fn named(reason: &Reason) -> (Vec<&str>, Option<&str>) {
     match reason {
         Reason::Unshaped { stream }
         | Reason::Deadline { stream, .. }
-        | Reason::Jitter { stream, .. } => (vec![stream], None),
+        | Reason::Jitter { stream, .. }
+        | Reason::Recovered { stream, .. }
+        | Reason::RecoveryNumbers { stream, .. } => (vec![stream], None),
         Reason::SchedulePlace { stream, node, .. } => (vec![stream], Some(node)),
         Reason::SchedulePeriods { streams, node, .. } => {
             (streams.iter().map(String::as_str).collect(), Some(node))

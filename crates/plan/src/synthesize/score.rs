@@ -34,6 +34,16 @@ fn of(reason: &Reason) -> u64 {
             limit_ns,
             ..
         } => part(*excess_ns, *limit_ns),
+        Reason::Recovered {
+            excess_ns,
+            limit_ns,
+            ..
+        } => part(*excess_ns, *limit_ns),
+        Reason::RecoveryNumbers {
+            frames,
+            most_frames,
+            ..
+        } => part(frames.saturating_sub(*most_frames), *most_frames),
         Reason::Buffer {
             excess_bytes,
             buffer_bytes,
