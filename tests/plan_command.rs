@@ -579,7 +579,7 @@ fn the_recovery_of_redundant_streams_is_shown() {
             number("history_length")
         );
         for part in [
-            &history,
+            history.as_str(),
             "frerSeqRcvyResetMSec at least",
             "position~2",
             "in order: up to",

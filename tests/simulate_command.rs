@@ -188,7 +188,7 @@ fn progress_is_for_terminals() {
 #[test]
 fn a_broken_link_is_survived_by_redundant_streams() {
     let file = example("redundant.toml");
-    let with = |more: &[&str]| json(&[&[file.as_str(), "--duration", "300ms"], more].concat());
+    let with = |more: &[&str]| json(&[&[file.as_str(), "--duration", "300ms"][..], more].concat());
     let cut = |report: &Value| {
         let streams = report["streams"].as_array().unwrap().iter();
         streams
@@ -238,7 +238,7 @@ fn a_broken_link_is_survived_by_redundant_streams() {
         "--break-at",
         "0",
     ];
-    let output = rtwire(&[&[file.as_str()], &shared[..]].concat());
+    let output = rtwire(&[&[file.as_str()][..], &shared[..]].concat());
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(1), "{told}");
     assert!(
@@ -251,12 +251,12 @@ fn a_broken_link_is_survived_by_redundant_streams() {
             "there is no such link; links are cell,s1",
         ),
         (
-            &["--break-link", "s1"],
+            &["--break-link", "s1"][..],
             "name the two nodes of a link, such as s1,s2",
         ),
-        (&["--break-at", "1ms"], "--break-link"),
+        (&["--break-at", "1ms"][..], "--break-link"),
     ] {
-        let output = rtwire(&[&[file.as_str()], arguments].concat());
+        let output = rtwire(&[&[file.as_str()][..], arguments].concat());
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {told}");
         assert!(told.contains(message), "{arguments:?}: {told}");
