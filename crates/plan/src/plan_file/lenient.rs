@@ -1,6 +1,6 @@
 //! Reads what a plan's file has beyond JSON of the plan's types.
 //!
-//! Integers above 2^53 - 1 are decimal text, and the answer of `rtwire plan --json` has a `status`.
+//! Integers above 2^53 - 1 are decimal text, and the answer of `rtwire plan --json` has a `status`, and a `synthesis` if there was one.
 
 use core::fmt;
 
@@ -11,7 +11,7 @@ use serde::de::{
 
 use super::LARGEST_EXACT;
 
-/// The whole document; its `status` is ignored.
+/// The whole document; its `status` and its `synthesis` are ignored.
 pub(super) struct Document<D>(pub(super) D);
 
 /// Any value in it; an integer of 64 bits may be text.
@@ -251,7 +251,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for TopMap<A> {
         seed: K,
     ) -> Result<Option<K::Value>, A::Error> {
         while let Some(key) = self.0.next_key::<String>()? {
-            if key != "status" {
+            if !matches!(key.as_str(), "status" | "synthesis") {
                 return seed.deserialize(key.into_deserializer()).map(Some);
             }
             self.0.next_value::<IgnoredAny>()?;

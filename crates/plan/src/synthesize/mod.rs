@@ -104,7 +104,7 @@ pub struct Synthesizing<'a> {
     /// The seed of the random numbers. The same seed leads to the same result.
     pub seed: u64,
     /// The largest number of networks to plan, or a fraction of it where schedules are searched in vain: that
-    /// counts as up to 44 plans. `None`: by the size of the network.
+    /// counts as up to 140 plans. `None`: by the size of the network.
     pub most_plans: Option<u64>,
     /// Streams that state a `tick-error`. They keep it where they become time-triggered.
     pub stated_tick_errors: BTreeSet<String>,

@@ -20,7 +20,7 @@ const APPLIED: u64 = 1;
 /// The work of planning it.
 const PLANNED: u64 = 7;
 /// The work of a search for its schedule that found none, with the least effort and with the usual one.
-const SEARCHED: [u64; 2] = [32, 320];
+const SEARCHED: [u64; 2] = [92, 1_000];
 
 /// The work is used up, or the caller ended it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

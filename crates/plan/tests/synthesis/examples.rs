@@ -85,6 +85,22 @@ fn a_shaping_interval_no_shorter_than_must_be() {
     }
 }
 
+/// The printed answer of a plan is a plan, also with a synthesis in it.
+#[test]
+fn an_answer_with_a_synthesis_is_a_plan() {
+    let x = "frame = \"500 B\"\ninterval = \"1 ms\"\ndeadline = \"170 us\"";
+    let (found, _) = synthesized(&three(x, BULK), MayChange::ALL, Objective::Changes);
+    let planned = plan(&found.network, &Options::default()).unwrap();
+    let answer = rtwire_plan::answer::Answer {
+        synthesis: Some(found.report),
+        ..planned.clone().into()
+    };
+    let text = rtwire_plan::plan_file::json_text(&answer);
+    assert!(text.contains("\"synthesis\""));
+    let read = rtwire_plan::plan_file::read(text.as_bytes(), "answer.json").unwrap();
+    assert_eq!(read, planned);
+}
+
 /// Three switches in a ring. Both streams go the short way, on which there is no room for both.
 fn ring(deadline: &str) -> String {
     let mut text =
