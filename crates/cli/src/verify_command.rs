@@ -58,7 +58,7 @@ struct CertificateReport {
     /// The promises that rest on a mechanism without a rule in the checker. They were planned again.
     not_covered: Vec<NotCovered>,
     /// The redundant streams whose recovery was planned again: the checker has no rule for it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     recoveries_not_covered: Vec<String>,
     /// The first fact that does not follow; absent if the certificate is accepted.
     #[serde(skip_serializing_if = "Option::is_none")]

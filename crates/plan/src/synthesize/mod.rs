@@ -183,7 +183,7 @@ pub struct Synthesis {
 
 /// Changes a network so that all deadlines hold, at the least cost.
 ///
-/// A network that fits is returned as it is. [`crate::plan`] accepts the result if [`Certainty::fits`] says so.
+/// A network that fits is returned as it is. [`crate::plan()`] accepts the result if [`Certainty::fits`] says so.
 ///
 /// # Errors
 /// [`Overflow`] if the network's own numbers leave the range of exact arithmetic.

@@ -66,7 +66,7 @@ pub(super) fn relevant(network: &Network, space: &Space, reasons: &[Reason]) -> 
                 let mut members = entry.members.iter();
                 **name == entry.name || members.any(|index| network.streams[*index].name == **name)
             };
-            if streams.iter().any(|name| copy(&name)) {
+            if streams.iter().any(copy) {
                 hit.push(groups.top(at));
             }
         }
