@@ -529,6 +529,10 @@ fn file_of(world: &World, place: &str) -> File {
     let capture = project("tests/captures/powerlink/boot-three-nodes.pcap");
     match place {
         "plan --output" => File::Replaced(words("plan --output"), vec![world.at("net.toml")]),
+        "plan --write" => File::Replaced(
+            words("plan --synthesize --write"),
+            vec![world.at("net.toml")],
+        ),
         "verify --seal" => File::Replaced(words("verify --seal"), vec![world.at("plan.json")]),
         "jitter --report" => File::Replaced(words("jitter --report"), vec![capture]),
         "jitter --worst-to" => File::Replaced(words("jitter --worst-to"), vec![capture]),
