@@ -9,7 +9,7 @@ use std::collections::BinaryHeap;
 use super::cost::{Cost, Objective, Sums};
 use super::space::{Pick, Space};
 
-/// The largest number of parts that are kept: some 100 MB.
+/// The largest number of parts that are kept: some 200 MB.
 const MOST_NODES: usize = 2_000_000;
 
 /// A part of a choice: the streams up to one of them.
