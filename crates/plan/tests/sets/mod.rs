@@ -37,10 +37,11 @@ pub struct Instance {
 const SWITCH_NS: u64 = 2_000;
 const QUEUES: usize = 8;
 
-struct Chance(u64);
+/// Random numbers by SplitMix64.
+pub(crate) struct Chance(pub(crate) u64);
 
 impl Chance {
-    fn below(&mut self, limit: usize) -> usize {
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -48,7 +49,7 @@ impl Chance {
         usize::try_from((z ^ (z >> 31)) % limit as u64).unwrap()
     }
 
-    fn of(&mut self, list: &[u64]) -> u64 {
+    pub(crate) fn of<T: Copy>(&mut self, list: &[T]) -> T {
         list[self.below(list.len())]
     }
 }
