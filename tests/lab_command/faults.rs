@@ -142,18 +142,21 @@ fn a_lost_interface_and_a_dead_process_cost_only_their_own_streams() {
     assert_eq!(namespaces(&id), Vec::<String>::new());
 }
 
+/// Stops a process for a time. The sleep is the fault itself: nothing is sent meanwhile.
+fn hold_up(process: u32, time: Duration) {
+    signal(process, "STOP");
+    wait_until_stopped(process);
+    thread::sleep(time);
+    signal(process, "CONT");
+}
+
 #[test]
 fn a_stopped_talker_makes_the_run_inconclusive_not_broken() {
     let _alone = alone();
     let child = five_nodes("300ms", "2500ms");
     let pid = child.id();
     while_running(pid, |lab| {
-        let talker = worker_of(lab, "A");
-        signal(talker, "STOP");
-        wait_until_stopped(talker);
-        // The fault itself: for 400 ms nothing is sent.
-        thread::sleep(Duration::from_millis(400));
-        signal(talker, "CONT");
+        hold_up(worker_of(lab, "A"), Duration::from_millis(400));
     });
     let (_, report) = reported(child);
     assert_eq!(report["verdict"], "inconclusive", "{}", report["reasons"]);
@@ -164,7 +167,7 @@ fn a_stopped_talker_makes_the_run_inconclusive_not_broken() {
     );
 }
 
-/// What a talker could not send is made up for: with time left the run goes on until 99 % of the load was offered.
+/// A run with time left goes on until 99 % of the load was offered, although its talker was stopped.
 #[test]
 fn a_talker_that_was_stopped_for_a_moment_has_a_longer_run() {
     let _alone = alone();
@@ -180,12 +183,8 @@ fn a_talker_that_was_stopped_for_a_moment_has_a_longer_run() {
     let child = started(&mut lab(&example("five-nodes.toml"), &times));
     let pid = child.id();
     while_running(pid, |lab| {
-        let talker = worker_of(lab, "A");
-        signal(talker, "STOP");
-        wait_until_stopped(talker);
         // At least 60 of its 2000 frames.
-        thread::sleep(Duration::from_millis(60));
-        signal(talker, "CONT");
+        hold_up(worker_of(lab, "A"), Duration::from_millis(60));
     });
     let (_, report) = reported(child);
     let streams = report["streams"].as_array().unwrap();

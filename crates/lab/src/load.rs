@@ -37,9 +37,7 @@ impl<'a> Load<'a> {
             None => network.best_effort.as_slice(),
         };
         let hosts = network.hosts.iter().filter_map(|host| {
-            let own = |link: &&rtwire_plan::Link| link.ends.contains(&host.name);
-            let ends = &network.links.iter().find(own)?.ends;
-            let neighbour = ends.iter().find(|end| **end != host.name)?;
+            let neighbour = network.neighbours(&host.name).next()?;
             let node = |name: &str| node_index(network, name);
             let port = fabric.blueprint.port(node(&host.name)?, node(neighbour)?)?;
             let streams = network.streams.iter();

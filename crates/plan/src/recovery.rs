@@ -95,7 +95,12 @@ pub(crate) fn enter(
             None => {}
             Some(Err(reason)) => reasons.push(reason),
             Some(Ok(recovery)) => {
-                reasons.extend(limits(&network.streams[first], plan, &recovery, second));
+                reasons.extend(limits(
+                    &network.streams[first],
+                    plan,
+                    &recovery,
+                    [first, second],
+                ));
                 plan.streams[first].recovery = Some(recovery);
             }
         }
@@ -297,7 +302,7 @@ fn least_delay_ns(mapped: &Mapped, stream: &Stream, route: &[String]) -> Result<
 }
 
 /// Returns the limits of a stream that its recovered frames exceed although those of each way do not.
-fn limits(stream: &Stream, plan: &Plan, recovery: &Recovery, second: usize) -> Vec<Reason> {
+fn limits(stream: &Stream, plan: &Plan, recovery: &Recovery, copies: [usize; 2]) -> Vec<Reason> {
     let over = |what: RecoveredLimit, value_ns: u64, limit_ns: Option<u64>| {
         let limit_ns = limit_ns.filter(|limit| value_ns > *limit)?;
         Some(Reason::Recovered {
@@ -309,13 +314,8 @@ fn limits(stream: &Stream, plan: &Plan, recovery: &Recovery, second: usize) -> V
             excess_ns: value_ns - limit_ns,
         })
     };
-    let copy = plan.streams[second].promises.first();
-    let first = plan
-        .streams
-        .iter()
-        .find(|planned| planned.name == stream.name);
-    let first = first.and_then(|planned| planned.promises.first());
-    let late = [first, copy]
+    let promises = copies.map(|copy| plan.streams[copy].promises.first());
+    let late = promises
         .into_iter()
         .flatten()
         .any(|promise| promise.delay_ns > promise.deadline_ns && promise.deadline_ns.is_some());

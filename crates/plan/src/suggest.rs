@@ -111,7 +111,7 @@ impl Search<'_> {
     }
 }
 
-fn quoted(names: &[String]) -> String {
+pub(crate) fn quoted(names: &[String]) -> String {
     names
         .iter()
         .map(|name| format!("\"{name}\""))

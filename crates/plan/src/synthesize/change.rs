@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::space::{Entry, Pick, Space};
+use crate::suggest::quoted;
 
 /// One changed value of one stream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -65,6 +66,7 @@ fn of(entry: &Entry, pick: Pick) -> Vec<Change> {
         entry.route(pick),
         pick.route != stated.route,
     ) {
+        let list = |route: &[String]| format!("[{}]", quoted(route));
         change("route", Some(list(old)), list(new));
     }
     changes
@@ -80,9 +82,4 @@ fn duration(ns: u64) -> String {
         Some((size, name)) => format!("\"{} {name}\"", ns / size),
         None => format!("\"{ns} ns\""),
     }
-}
-
-fn list(route: &[String]) -> String {
-    let names: Vec<String> = route.iter().map(|node| format!("\"{node}\"")).collect();
-    format!("[{}]", names.join(", "))
 }
