@@ -204,6 +204,8 @@ fn run(count: u32, length_us: u64) -> Seen {
     let recorder = NoiseRecorder::start(NoiseOptions {
         period_ns: 200_000,
         stall_threshold_ns: 50_000,
+        // A machine that wakes late has a stall of this length at most looks: room for half a minute of them.
+        max_stalls: 1 << 17,
         ..NoiseOptions::default()
     });
     thread::scope(|scope| {
