@@ -23,6 +23,8 @@ const CHANGES_PER_SECOND: f64 = 5_000.0;
 const LASTS: Duration = Duration::from_secs(5);
 /// The hosts that ask.
 const ASKING: usize = 64;
+/// The writes whose time is that of the disk alone.
+const WRITES: usize = 256;
 /// The longest wait for the last answers.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -176,7 +178,7 @@ impl Hosts {
 }
 
 /// Measures the manager of a store with `count` connections.
-pub(crate) fn rows(state: &Path, count: usize) -> Vec<Row> {
+pub(crate) fn rows(state: &Path, count: usize, place: &str) -> Vec<Row> {
     let keys = tempfile::tempdir().unwrap();
     for host in 0..HOSTS {
         make_key(keys.path(), &format!("h{host}"), false).unwrap();
@@ -248,10 +250,13 @@ pub(crate) fn rows(state: &Path, count: usize) -> Vec<Row> {
         PATIENCE.as_secs_f64() * 1e6,
         unanswered,
     ));
-    let what =
-        format!("request to durable answer, running, {CHANGES_PER_SECOND} changes per second");
+    let what = format!(
+        "request to durable answer, running, {CHANGES_PER_SECOND} changes per second, {place}"
+    );
     let asked = times.len() as u64 + released;
-    let disk = crate::beside_the_disk(state, 1, &[]);
+    let mut floor = crate::Floor::beside(state);
+    let floor = (0..WRITES).map(|_| floor.append_us(1)).collect();
+    let disk = crate::beside_the_disk(1, floor, &[]);
     let mut rows = rows_of(&what, count, times, Some(1_000.0), &disk);
     rows.push(Row {
         figure: format!("{what}, {count} connections, without an answer"),
