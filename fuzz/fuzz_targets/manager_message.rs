@@ -18,7 +18,12 @@ fuzz_target!(|bytes: &[u8]| {
         }
     }
     if let Ok(stored) = Stored::from_bytes(bytes) {
-        assert_eq!(stored.to_bytes(), bytes);
+        let written = stored.to_bytes();
+        // Records of version 1 are read, and written in today's form.
+        if bytes.first() == Some(&2) {
+            assert_eq!(written, bytes);
+        }
+        assert_eq!(Stored::from_bytes(&written), Ok(stored));
     }
     let _ = rtwire_manager::budgets_from_bytes(bytes);
 });

@@ -5,6 +5,7 @@
 
 #[path = "../capture_common/mod.rs"]
 mod capture_common;
+mod cyclic;
 mod faults;
 mod room;
 mod rtdip;

@@ -166,6 +166,13 @@ impl Room {
 
     /// The connections that a host sends and hears, by the manager.
     pub(crate) fn connections(&self, host: &str) -> Vec<u64> {
+        let report = self.listed(host);
+        let all = report["connections"].as_array().unwrap().iter();
+        all.map(|one| one["connection"].as_u64().unwrap()).collect()
+    }
+
+    /// The same as `rtwire connections --json` prints it.
+    pub(crate) fn listed(&self, host: &str) -> serde_json::Value {
         let mut command = self.at(host, BINARY);
         let key = format!("keys/{host}.key");
         command.args([
@@ -179,9 +186,7 @@ impl Room {
         ]);
         let listed = command.arg(self.manager_address()).output().unwrap();
         assert_eq!(listed.status.code(), Some(0), "{}", text(&listed));
-        let report: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
-        let all = report["connections"].as_array().unwrap().iter();
-        all.map(|one| one["connection"].as_u64().unwrap()).collect()
+        serde_json::from_slice(&listed.stdout).unwrap()
     }
 
     /// The bytes that have left a host, by the counter of the other end of its cable.

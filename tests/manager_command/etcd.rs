@@ -384,6 +384,7 @@ fn admitted(connection: u64) -> Change {
             talker: "press".to_owned(),
             ask,
             promise_ns: 1,
+            launch_offset_ns: None,
             number: 1,
             key: 1,
         },

@@ -139,6 +139,7 @@ fn reserve(request: u128) -> Question {
             rate_bytes_per_ms: 20,
             burst_bytes: 224,
             deadline_ns: None,
+            interval_ns: None,
             source_port: 0,
             port: 0,
         },
@@ -246,6 +247,51 @@ fn a_connection_is_reserved_listed_explained_and_released() {
     let refused = json(&refused);
     assert_eq!(refused["refused"]["reason"], "capacity");
     jsonschema::validate(&json(&schema), &refused).unwrap();
+
+    // A cyclic connection has a launch offset; its rate follows from frame and interval.
+    let cyclic = [
+        "reserve",
+        "--to",
+        "office",
+        "--interval",
+        "10 ms",
+        "--frame",
+        "1000 B",
+    ];
+    let would = room.ask(&manager, "press", &[&cyclic[..], &["--only-ask"]].concat());
+    assert_eq!(would.status.code(), Some(0), "{would:?}");
+    let launch = "0.000 us behind each multiple of 10000.000 us in TAI";
+    assert!(text(&would).contains(launch), "{}", text(&would));
+    let would = json(&room.ask(
+        &manager,
+        "press",
+        &[&cyclic[..], &["--only-ask", "--json"]].concat(),
+    ));
+    jsonschema::validate(&json(&schema), &would).unwrap();
+    assert_eq!(would["connections"][0]["launch_offset_ns"], 0);
+    assert_eq!(would["connections"][0]["rate_bytes_per_ms"], 103);
+    for (wrong, words) in [
+        (
+            &["reserve", "--to", "office", "--frame", "1000 B"][..],
+            "--rate",
+        ),
+        (
+            &[
+                "reserve",
+                "--to",
+                "office",
+                "--frame",
+                "1000 B",
+                "--interval",
+                "0s",
+            ],
+            "a duration is above 0",
+        ),
+    ] {
+        let wrong = room.ask(&manager, "press", wrong);
+        assert_eq!(wrong.status.code(), Some(2), "{wrong:?}");
+        assert!(text(&wrong).contains(words), "{}", text(&wrong));
+    }
 
     // Output that cannot be written is a failure.
     let full = fs::OpenOptions::new()

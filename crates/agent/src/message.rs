@@ -91,6 +91,10 @@ pub struct ReserveWish {
     /// The VLAN id of its frames, 1 to 4094, with [`Carrier::Rtdip`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vlan: Option<u16>,
+    /// The time between two frames of a cyclic connection, ns, at least 1. It has a launch offset, and rate and burst may be 0:
+    /// they are raised to what one frame in each interval needs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval_ns: Option<u64>,
 }
 
 /// The protocol that carries a connection.
@@ -185,6 +189,25 @@ pub struct Channel {
     /// The VLAN id of its frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vlan: Option<u16>,
+    /// The time between two frames of a cyclic connection, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval_ns: Option<u64>,
+    /// Its launch offset, ns: see [`Channel::next_launch_tai_ns`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launch_offset_ns: Option<u64>,
+}
+
+impl Channel {
+    /// Returns the first launch of a cyclic connection that is not before `tai_ns`, ns of CLOCK_TAI. A frame that is sent at each
+    /// launch meets no other cyclic connection's frame on the link of this host.
+    #[must_use]
+    pub fn next_launch_tai_ns(&self, tai_ns: u64) -> Option<u64> {
+        let (interval_ns, offset_ns) = (self.interval_ns?, self.launch_offset_ns?);
+        let rest_ns = tai_ns.saturating_sub(offset_ns);
+        rest_ns
+            .checked_next_multiple_of(interval_ns)?
+            .checked_add(offset_ns)
+    }
 }
 
 /// The host and the interface of an agent.
@@ -311,6 +334,24 @@ pub fn question(bytes: &[u8]) -> Result<Wish, Reply> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn launches_follow_the_grid() {
+        let text = r#"{"answer":"granted","connection":1,"epoch":1,"talker":"a","listener":"b","promise_ns":9,"priority":5,"frame_bytes":500,"rate_bytes_per_ms":524,"burst_bytes":551,"source_port":1,"port":2,"number":5,"key":6,"interval_ns":1000,"launch_offset_ns":90}"#;
+        let Reply::Granted(channel) = serde_json::from_str(text).unwrap() else {
+            panic!("another answer");
+        };
+        let next = |tai_ns| channel.next_launch_tai_ns(tai_ns).unwrap();
+        assert_eq!([0, 90, 91, 1_089].map(next), [90, 90, 1_090, 1_090]);
+        assert_eq!(channel.next_launch_tai_ns(u64::MAX), None);
+        // Without a cycle there is none.
+        let free = Channel {
+            interval_ns: None,
+            launch_offset_ns: None,
+            ..*channel
+        };
+        assert_eq!(free.next_launch_tai_ns(0), None);
+    }
 
     #[test]
     fn the_words_are_as_documented() {

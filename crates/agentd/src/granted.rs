@@ -23,6 +23,8 @@ pub(crate) fn channel(granted: &Granted) -> Channel {
         key: granted.key,
         carrier: program_carrier(ask.carrier),
         vlan: ask.vlan,
+        interval_ns: ask.interval_ns,
+        launch_offset_ns: granted.launch_offset_ns,
     }
 }
 

@@ -5,12 +5,13 @@ use std::io::BufRead as _;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use rtwire_agent::{AgentClient, Channel, ClientError, DEFAULT_SOCKET, Reply, ReserveWish};
 use rtwire_manager::{Ask, Carrier, Granted};
+use rtwire_sys::clock::{self, Clock, Sleep};
 use rtwire_sys::{Errno, signal};
 use rtwire_wire::{FRAME_OVERHEAD_OCTETS, wire_octets};
 
@@ -65,8 +66,13 @@ struct SendArguments {
     #[arg(long, value_name = "HOST")]
     to: String,
     /// The rate on the wire: whole frames with headers, preamble and gap. Rounded up to 1 byte per millisecond
-    #[arg(long, value_parser = parse_rate)]
-    rate: u64,
+    #[arg(long, value_parser = parse_rate, required_unless_present = "interval")]
+    rate: Option<u64>,
+    /// Send one frame in each interval, at the launch offset that the manager chooses
+    ///
+    /// Each line waits for its launch. A command has to keep the launches by itself.
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    interval: Option<Duration>,
     /// The largest frame: header, tag and payload without FCS. A line may have 42 bytes less; with RTDiP 38, or 42 with a tag
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     frame: u64,
@@ -138,7 +144,7 @@ pub(crate) fn run(arguments: &ChannelArguments) -> ExitCode {
 impl SendArguments {
     fn wish(&self) -> Result<ReserveWish, Fault> {
         let range = |what: &str, most: &str| Fault::Usage(format!("{what} is at most {most}"));
-        let rate = self.rate.div_ceil(8_000);
+        let rate = self.rate.unwrap_or(0).div_ceil(8_000);
         let frame_bytes = u16::try_from(self.frame).map_err(|_| range("a frame", "65535 B"))?;
         let wire = wire_octets(frame_bytes.into(), FRAME_OVERHEAD_OCTETS) as u64;
         let burst = self.burst.unwrap_or(wire + rate);
@@ -156,6 +162,7 @@ impl SendArguments {
                 CarrierName::Rtdip => rtwire_agent::Carrier::Rtdip,
             },
             vlan: self.vlan,
+            interval_ns: self.interval.map(nanoseconds),
         })
     }
 }
@@ -178,6 +185,7 @@ fn send(arguments: &SendArguments) -> Result<u8, Fault> {
     }
     let mut packets = Packets::of(&channel);
     let mut count = 0_u64;
+    let mut launch_tai_ns = 0;
     for line in std::io::stdin().lock().lines() {
         if stop.load(Ordering::Relaxed) {
             break;
@@ -191,6 +199,13 @@ fn send(arguments: &SendArguments) -> Result<u8, Fault> {
                 line.len(),
                 channel.frame_bytes
             )));
+        }
+        let earliest_tai_ns = clock::now_ns(Clock::Tai).max(launch_tai_ns + 1);
+        if let Some(next_tai_ns) = channel.next_launch_tai_ns(earliest_tai_ns) {
+            launch_tai_ns = next_tai_ns;
+            if !reached(launch_tai_ns, &stop)? {
+                break;
+            }
         }
         let refused =
             |error: &std::io::Error| error.kind() == std::io::ErrorKind::ConnectionRefused;
@@ -210,6 +225,19 @@ fn send(arguments: &SendArguments) -> Result<u8, Fault> {
     agent_counts(&mut agent, &channel)?;
     agent.release(channel.connection)?;
     Ok(0)
+}
+
+/// Sleeps until a launch. Returns false if the program is to end before.
+fn reached(launch_tai_ns: u64, stop: &AtomicBool) -> Result<bool, Fault> {
+    while !stop.load(Ordering::Relaxed) {
+        let slept = clock::sleep_until(Clock::Tai, launch_tai_ns);
+        // Another signal than that to end, such as SIGCONT, only shortens the sleep.
+        match slept.map_err(|error| system("wait for the launch")(error.into()))? {
+            Sleep::Reached => return Ok(true),
+            Sleep::Interrupted => {}
+        }
+    }
+    Ok(false)
 }
 
 /// True if the connection's queue was full. Only a socket of RTDiP is told so; for one of UDP the same happens without a word.
@@ -235,10 +263,12 @@ fn granted_of(channel: &Channel) -> Granted {
             rate_bytes_per_ms: channel.rate_bytes_per_ms,
             burst_bytes: channel.burst_bytes,
             deadline_ns: channel.deadline_ns,
+            interval_ns: channel.interval_ns,
             source_port: channel.source_port,
             port: channel.port,
         },
         promise_ns: channel.promise_ns,
+        launch_offset_ns: channel.launch_offset_ns,
         number: channel.number,
         key: channel.key,
     }

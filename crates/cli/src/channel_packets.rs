@@ -94,6 +94,8 @@ mod tests {
             key: 0x0102_0304,
             carrier,
             vlan,
+            interval_ns: None,
+            launch_offset_ns: None,
         }
     }
 

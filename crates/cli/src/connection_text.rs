@@ -84,6 +84,10 @@ pub(crate) struct ConnectionReport {
     promise_ns: u64,
     /// The deadline that was asked for, ns.
     deadline_ns: Option<u64>,
+    /// Time between two frames of a cyclic connection, ns.
+    interval_ns: Option<u64>,
+    /// Its frames are sent this long behind the multiples of the interval in TAI, ns.
+    launch_offset_ns: Option<u64>,
 }
 
 impl From<&Granted> for ConnectionReport {
@@ -107,6 +111,8 @@ impl From<&Granted> for ConnectionReport {
             burst_bytes: ask.burst_bytes,
             promise_ns: granted.promise_ns,
             deadline_ns: ask.deadline_ns,
+            interval_ns: ask.interval_ns,
+            launch_offset_ns: granted.launch_offset_ns,
         }
     }
 }
@@ -202,6 +208,14 @@ pub(crate) fn granted(granted: &Granted) -> String {
     let vlan = ask
         .vlan
         .map_or_else(|| "none".to_owned(), |id| id.to_string());
+    let launch = ask.interval_ns.zip(granted.launch_offset_ns);
+    let launch = launch.map(|(interval_ns, offset_ns)| {
+        let (offset, interval) = (us(offset_ns), us(interval_ns));
+        (
+            "launch",
+            format!("{offset} behind each multiple of {interval} in TAI"),
+        )
+    });
     let rows = [
         (
             "promise",
@@ -222,6 +236,7 @@ pub(crate) fn granted(granted: &Granted) -> String {
     ];
     let rows: Vec<Vec<String>> = rows
         .into_iter()
+        .chain(launch)
         .map(|(name, value)| vec![name.to_owned(), value])
         .collect();
     table(&mut text, 2, &rows);

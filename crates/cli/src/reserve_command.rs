@@ -73,8 +73,11 @@ pub(crate) struct ReserveArguments {
     #[arg(long, value_name = "HOST", value_parser = host_name)]
     to: String,
     /// The rate on the wire: whole frames with headers, preamble and gap. Rounded up to 1 byte per millisecond
-    #[arg(long, value_parser = parse_rate)]
-    rate: u64,
+    #[arg(long, value_parser = parse_rate, required_unless_present = "interval")]
+    rate: Option<u64>,
+    /// One frame in each interval, at a launch offset that the manager chooses; rate and burst are at least what this needs
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    interval: Option<Duration>,
     /// The largest frame: header and payload without FCS
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     frame: u64,
@@ -206,7 +209,7 @@ pub(crate) fn reserve(arguments: &ReserveArguments) -> ExitCode {
 impl ReserveArguments {
     fn ask(&self) -> Result<Ask, Fault> {
         let range = |what: &str, most: &str| Fault::Usage(format!("{what} is at most {most}"));
-        let rate = self.rate.div_ceil(8_000);
+        let rate = self.rate.unwrap_or(0).div_ceil(8_000);
         let frame_bytes = u16::try_from(self.frame).map_err(|_| range("a frame", "65535 B"))?;
         let wire = wire_octets(frame_bytes.into(), FRAME_OVERHEAD_OCTETS) as u64;
         let burst = self.burst.unwrap_or(wire + rate);
@@ -222,6 +225,7 @@ impl ReserveArguments {
             rate_bytes_per_ms: u32::try_from(rate).map_err(|_| range("a rate", "34 Tbit/s"))?,
             burst_bytes: u32::try_from(burst).map_err(|_| range("a burst", "4 GB"))?,
             deadline_ns: self.deadline.map(nanoseconds),
+            interval_ns: self.interval.map(nanoseconds),
             source_port: self.source_port.unwrap_or(0),
             port: self.port.unwrap_or(0),
         })

@@ -49,6 +49,9 @@ pub struct Ask {
     pub burst_bytes: u32,
     /// Latest useful delay, nanoseconds.
     pub deadline_ns: Option<u64>,
+    /// Time between two frames of a cyclic connection, nanoseconds, which has a launch offset. The manager raises rate and
+    /// burst to what one frame in each interval needs.
+    pub interval_ns: Option<u64>,
     /// Source port; 0 for any that is free at the talker.
     pub source_port: u16,
     /// Destination port; 0 for any that is free at the listener.
@@ -70,17 +73,22 @@ impl Ask {
             Carrier::Udp => 1,
         });
         to.u8(self.pcp);
-        // 0 is no id of a VLAN, and no deadline.
+        // 0 is no id of a VLAN, no deadline, and no interval.
         to.u16(self.vlan.unwrap_or(0));
         to.u16(self.frame_bytes);
         to.u32(self.rate_bytes_per_ms);
         to.u32(self.burst_bytes);
         to.u64(self.deadline_ns.unwrap_or(0));
+        to.u64(self.interval_ns.unwrap_or(0));
         to.u16(self.source_port);
         to.u16(self.port);
     }
 
     pub(crate) fn read(from: &mut Reader<'_>) -> Result<Ask, CodecError> {
+        Ask::read_form(from, Form::Now)
+    }
+
+    fn read_form(from: &mut Reader<'_>, form: Form) -> Result<Ask, CodecError> {
         let listener = from.name("listener")?.to_owned();
         let carrier = match from.u8("carrier")? {
             0 => Carrier::Rtdip,
@@ -104,10 +112,23 @@ impl Ask {
             rate_bytes_per_ms: from.u32("rate_bytes_per_ms")?,
             burst_bytes: from.u32("burst_bytes")?,
             deadline_ns: Some(from.u64("deadline_ns")?).filter(|ns| *ns != 0),
+            interval_ns: match form {
+                Form::WithoutCycles => None,
+                Form::Now => Some(from.u64("interval_ns")?).filter(|ns| *ns != 0),
+            },
             source_port: from.u16("source_port")?,
             port: from.u16("port")?,
         })
     }
+}
+
+/// The form of a stored record's fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// That of records of version 1, before there were cyclic connections.
+    WithoutCycles,
+    /// That of messages and of new records.
+    Now,
 }
 
 /// An admitted connection: the talker's limits, the promise, and what distinguishes its frames.
@@ -126,6 +147,9 @@ pub struct Granted {
     pub ask: Ask,
     /// The promise: the longest delay of a frame, nanoseconds.
     pub promise_ns: u64,
+    /// The launch offset of a cyclic connection, nanoseconds; below its interval. Its frames are sent this long behind the multiples
+    /// of the interval in TAI, and meet no frame of another cyclic connection of the talker on its link.
+    pub launch_offset_ns: Option<u64>,
     /// The number from which addresses and keys are made.
     pub number: u32,
     /// The key that its RTDiP frames carry.
@@ -152,17 +176,39 @@ impl Granted {
         to.text(&self.talker);
         self.ask.write(to);
         to.u64(self.promise_ns);
+        // Without an interval there is no offset, and 0 is written.
+        to.u64(self.launch_offset_ns.unwrap_or(0));
         to.u32(self.number);
         to.u32(self.key);
     }
 
     pub(crate) fn read(from: &mut Reader<'_>) -> Result<Granted, CodecError> {
+        Granted::read_form(from, Form::Now)
+    }
+
+    fn read_form(from: &mut Reader<'_>, form: Form) -> Result<Granted, CodecError> {
+        let (connection, epoch) = (from.u64("connection")?, from.u64("plan_epoch")?);
+        let talker = from.name("talker")?.to_owned();
+        let ask = Ask::read_form(from, form)?;
+        let promise_ns = from.u64("promise_ns")?;
+        let offset_ns = match form {
+            Form::WithoutCycles => 0,
+            Form::Now => from.u64("launch_offset_ns")?,
+        };
+        if offset_ns > 0
+            && ask
+                .interval_ns
+                .is_none_or(|interval_ns| offset_ns >= interval_ns)
+        {
+            return Err(CodecError::Value("launch_offset_ns"));
+        }
         Ok(Granted {
-            connection: from.u64("connection")?,
-            epoch: from.u64("plan_epoch")?,
-            talker: from.name("talker")?.to_owned(),
-            ask: Ask::read(from)?,
-            promise_ns: from.u64("promise_ns")?,
+            connection,
+            epoch,
+            talker,
+            launch_offset_ns: ask.interval_ns.map(|_| offset_ns),
+            ask,
+            promise_ns,
             number: from.u32("number")?,
             key: from.u32("key")?,
         })
@@ -183,7 +229,7 @@ impl Stored {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut to = Writer::new();
-        to.u8(1);
+        to.u8(2);
         to.u128(self.request);
         self.granted.write(&mut to);
         to.done()
@@ -195,13 +241,14 @@ impl Stored {
     /// [`CodecError`] if the bytes are none.
     pub fn from_bytes(bytes: &[u8]) -> Result<Stored, CodecError> {
         let mut from = Reader::new(bytes);
-        match from.u8("version")? {
-            1 => {}
+        let form = match from.u8("version")? {
+            1 => Form::WithoutCycles,
+            2 => Form::Now,
             other => return Err(CodecError::Version(other)),
-        }
+        };
         let stored = Stored {
             request: from.u128("request")?,
-            granted: Granted::read(&mut from)?,
+            granted: Granted::read_form(&mut from, form)?,
         };
         from.end()?;
         Ok(stored)

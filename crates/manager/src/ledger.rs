@@ -1,5 +1,6 @@
 //! The connections in force: admission, routes, identities, and the records from which all of it is built again.
 
+mod cyclic;
 mod load;
 mod longest;
 
@@ -132,10 +133,10 @@ impl Ledger {
     }
 
     /// Returns the connection that this request made.
-    pub(crate) fn made_by(&self, host: &str, request: u128) -> Option<&Granted> {
+    pub(crate) fn made_by(&self, host: &str, request: u128) -> Option<Arc<Stored>> {
         let place = self.places.get(host)?;
         let id = self.by_request.get(&(place.number, request))?;
-        Some(&self.live.get(id)?.stored.granted)
+        Some(Arc::clone(&self.live.get(id)?.stored))
     }
 
     pub(crate) fn granted(&self, connection: u64) -> Option<&Granted> {
@@ -202,6 +203,7 @@ impl Ledger {
         let route = self.route(talker, &ask.listener)?;
         let offer = self.offer_of(ask)?;
         let ask = self.with_ports(talker, ask)?;
+        let launch_offset_ns = self.launch_offset_ns(talker, &ask)?;
         let number = self.next_number()?;
         let ticket = self
             .admission
@@ -222,6 +224,7 @@ impl Ledger {
                 talker: talker.to_owned(),
                 ask,
                 promise_ns,
+                launch_offset_ns,
                 number,
                 key: self.base.key_of(number),
             },

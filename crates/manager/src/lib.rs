@@ -25,7 +25,7 @@
 //!
 //! let ask = Ask {
 //!     listener: "office".to_owned(), carrier: Carrier::Udp, pcp: 3, vlan: None, frame_bytes: 500,
-//!     rate_bytes_per_ms: 100, burst_bytes: 600, deadline_ns: None, source_port: 0, port: 0,
+//!     rate_bytes_per_ms: 100, burst_bytes: 600, deadline_ns: None, interval_ns: None, source_port: 0, port: 0,
 //! };
 //! let now_ns = 1_000_000_000;
 //! let mut client = Client::new("press", key);
@@ -42,7 +42,8 @@
 //! ```
 //!
 //! Limits: unidirectional connections to one listener, on networks of FIFO and strict priority. A network with gates,
-//! credit shapers or regulators is refused by name. Time-triggered connections are not admitted while the network runs.
+//! credit shapers or regulators is refused by name. A cyclic connection has a launch offset at its talker, but no windows at
+//! the ports behind: its promise does not count on the offset.
 
 mod budgets;
 mod client;
@@ -50,6 +51,7 @@ mod codec;
 mod connection;
 mod counts;
 mod division;
+mod launches;
 mod ledger;
 mod manager;
 mod message;

@@ -15,7 +15,7 @@ use crate::counts::{Counts, Distrust};
 use crate::ledger::{Ledger, refused};
 use crate::message::{Answer, Header, LARGEST_MESSAGE, Question, Reason, Refused, host_of};
 use crate::seal::Key;
-use crate::sessions::{Freshness, HostState};
+use crate::sessions::{Freshness, HostState, Reply};
 use crate::shares::{ShareRules, Shares};
 use crate::snapshot::Snapshot;
 
@@ -244,7 +244,12 @@ impl Manager {
     }
 
     fn question(&mut self, now_ns: u64, header: &Header, question: &Question) -> Outcome {
-        let state = self.hosts.entry(header.host.clone()).or_default();
+        if !self.hosts.contains_key(&header.host) {
+            self.hosts.insert(header.host.clone(), HostState::default());
+        }
+        let Some(state) = self.hosts.get_mut(&header.host) else {
+            return Outcome::default();
+        };
         let quotas = self.settings.quotas;
         let (per_second, at_once) = (quotas.requests_per_second, quotas.requests_at_once);
         if let Question::Hello { nonce } = question {
@@ -260,7 +265,7 @@ impl Manager {
                 ..header.clone()
             };
             let answer = Answer::Welcome { nonce: *nonce };
-            return self.sealed(&header, *nonce, &answer, None);
+            return self.sealed(&header, *nonce, &answer.into(), None);
         }
         let spent = state.requests.spend(now_ns, per_second, at_once);
         let request = question.request();
@@ -277,19 +282,20 @@ impl Manager {
                     retry_after_us,
                     ..refused(Reason::TooOften, text)
                 };
-                (Answer::Refused(refused), None)
+                (Answer::Refused(refused).into(), None)
             }
         };
         match &answer {
-            Answer::Refused(no) => self.counts.refuse(no.reason),
-            Answer::Granted(granted) if granted.connection > 0 => self.counts.granted += 1,
-            Answer::Released { .. } => self.counts.released += 1,
-            Answer::Shared(_) => self.counts.shared += 1,
+            Reply::Granted(stored) if stored.granted.connection > 0 => self.counts.granted += 1,
+            Reply::Other(Answer::Refused(no)) => self.counts.refuse(no.reason),
+            Reply::Other(Answer::Released { .. }) => self.counts.released += 1,
+            Reply::Other(Answer::Shared(_)) => self.counts.shared += 1,
             _ => {}
         }
         // "Too often" decides nothing: the host goes on with the same request. Every other answer is final, so that a late
         // transmission of the request cannot bring about what its sender no longer waits for.
-        let later = matches!(&answer, Answer::Refused(no) if no.reason == Reason::TooOften);
+        let later =
+            matches!(&answer, Reply::Other(Answer::Refused(no)) if no.reason == Reason::TooOften);
         let asks = matches!(question, Question::List { .. } | Question::Explain { .. });
         let outcome = self.sealed(header, request, &answer, change);
         if let Some(state) = self.hosts.get_mut(&header.host).filter(|_| !later && !asks) {
@@ -302,7 +308,7 @@ impl Manager {
         &self,
         header: &Header,
         request: u128,
-        answer: &Answer,
+        answer: &Reply,
         change: Option<Change>,
     ) -> Outcome {
         let key = self.keys.get(&header.host);
@@ -318,7 +324,7 @@ impl Manager {
         now_ns: u64,
         header: &Header,
         question: &Question,
-    ) -> (Answer, Option<Change>) {
+    ) -> (Reply, Option<Change>) {
         self.ledger.settle(now_ns);
         let host = header.host.as_str();
         let decided = match question {
@@ -331,7 +337,7 @@ impl Manager {
             Question::Release { connection, .. } => self.release(now_ns, host, *connection),
             Question::List { after, .. } => {
                 let (connections, more) = self.ledger.list(host, *after, MOST_LISTED);
-                Ok((Answer::Listing { connections, more }, None))
+                Ok((Answer::Listing { connections, more }.into(), None))
             }
             Question::Explain { connection, .. } => self.explain(host, *connection),
             Question::Share {
@@ -340,7 +346,7 @@ impl Manager {
                 ..
             } => self.share(now_ns, header, listener, *wanted_bytes_per_ms),
         };
-        decided.unwrap_or_else(|no| (Answer::Refused(no), None))
+        decided.unwrap_or_else(|no| (Answer::Refused(no).into(), None))
     }
 
     /// Returns a refusal while reservations of an earlier start may be in use.
@@ -402,17 +408,18 @@ impl Manager {
         request: u128,
         ask: &Ask,
         only_ask: bool,
-    ) -> Result<(Answer, Option<Change>), Refused> {
-        if let Some(granted) = self.ledger.made_by(host, request) {
-            return Ok((Answer::Granted(granted.clone()), None));
+    ) -> Result<(Reply, Option<Change>), Refused> {
+        if let Some(stored) = self.ledger.made_by(host, request) {
+            return Ok((Reply::Granted(stored), None));
         }
         self.waits(now_ns)?;
+        let ask = &*self.ledger.raised(ask)?;
         self.within_quotas(now_ns, host, ask, only_ask)?;
         self.shares.expire(now_ns, &mut self.ledger);
         match self.ledger.reserve(host, request, ask, only_ask) {
             Ok(stored) => {
-                let answer = Answer::Granted(stored.granted.clone());
-                Ok((answer, (!only_ask).then_some(Change::Admitted(stored))))
+                let change = (!only_ask).then(|| Change::Admitted(Arc::clone(&stored)));
+                Ok((Reply::Granted(stored), change))
             }
             Err(no) if no.reason == Reason::Capacity => {
                 Err(self.busy(now_ns, host, ask, no, only_ask))
@@ -477,7 +484,7 @@ impl Manager {
         now_ns: u64,
         host: &str,
         connection: u64,
-    ) -> Result<(Answer, Option<Change>), Refused> {
+    ) -> Result<(Reply, Option<Change>), Refused> {
         let is_there = self.owned(host, connection)?.is_some();
         if !is_there {
             // An id is never used again: what was there once was released.
@@ -488,19 +495,15 @@ impl Manager {
                 ));
             }
             let epoch = self.ledger.epoch();
-            return Ok((Answer::Released { connection, epoch }, None));
+            return Ok((Answer::Released { connection, epoch }.into(), None));
         }
         self.ledger.release(now_ns, connection);
         let epoch = self.ledger.epoch();
         let change = Change::Released { connection, epoch };
-        Ok((Answer::Released { connection, epoch }, Some(change)))
+        Ok((Answer::Released { connection, epoch }.into(), Some(change)))
     }
 
-    fn explain(
-        &mut self,
-        host: &str,
-        connection: u64,
-    ) -> Result<(Answer, Option<Change>), Refused> {
+    fn explain(&mut self, host: &str, connection: u64) -> Result<(Reply, Option<Change>), Refused> {
         let granted = self.ledger.granted(connection).cloned();
         let granted = granted
             .filter(|granted| granted.talker == host || granted.ask.listener == host)
@@ -511,7 +514,7 @@ impl Manager {
                 )
             })?;
         let hops = self.ledger.explain(&granted)?;
-        Ok((Answer::Explained { granted, hops }, None))
+        Ok((Answer::Explained { granted, hops }.into(), None))
     }
 
     fn share(
@@ -520,14 +523,14 @@ impl Manager {
         header: &Header,
         listener: &str,
         wanted: u32,
-    ) -> Result<(Answer, Option<Change>), Refused> {
+    ) -> Result<(Reply, Option<Change>), Refused> {
         self.waits(now_ns)?;
         let asked_by = (header.session, header.sequence);
         let host = &header.host;
         let share = self
             .shares
             .ask(now_ns, asked_by, host, listener, wanted, &mut self.ledger)?;
-        Ok((Answer::Shared(share), None))
+        Ok((Answer::Shared(share).into(), None))
     }
 }
 

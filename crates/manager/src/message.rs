@@ -9,8 +9,8 @@ use crate::connection::{Ask, Granted};
 
 /// The first bytes of every message.
 const MAGIC: [u8; 4] = *b"RTWM";
-/// The version of the protocol.
-const VERSION: u8 = 1;
+/// The version of the protocol. Since 2 a connection may be cyclic.
+const VERSION: u8 = 2;
 /// The largest message with its MAC, bytes: it fits a frame of 1500 bytes in UDP and IPv4.
 pub const LARGEST_MESSAGE: usize = 1400;
 /// The bytes of a MAC.
@@ -103,8 +103,8 @@ pub enum Reason {
     Foreign,
     /// There is no such connection.
     Unknown,
-    /// The route passes a port whose kind of scheduling is not admitted while the network runs.
-    Unsupported,
+    /// No launch offset is free at the talker's link.
+    LaunchOffset,
 }
 
 impl Reason {
@@ -119,7 +119,7 @@ impl Reason {
         Reason::Busy,
         Reason::Foreign,
         Reason::Unknown,
-        Reason::Unsupported,
+        Reason::LaunchOffset,
     ];
 
     /// Returns the reason in a word.
@@ -135,7 +135,7 @@ impl Reason {
             Reason::Busy => "busy",
             Reason::Foreign => "foreign",
             Reason::Unknown => "unknown",
-            Reason::Unsupported => "unsupported",
+            Reason::LaunchOffset => "launch_offset",
         }
     }
 }
@@ -351,12 +351,23 @@ fn open(bytes: &[u8]) -> Result<(u8, Header, Reader<'_>), CodecError> {
     Ok((kind, header, from))
 }
 
+/// The kind of [`Answer::Granted`].
+const GRANTED: u8 = 131;
+
+/// Returns the bytes of [`Answer::Granted`] without a copy of the connection.
+pub(crate) fn granted_to_bytes(granted: &Granted, header: &Header, request: u128) -> Vec<u8> {
+    let mut to = begin(GRANTED, header);
+    to.u128(request);
+    granted.write(&mut to);
+    to.done()
+}
+
 impl Answer {
     const fn kind(&self) -> u8 {
         match self {
             Answer::Welcome { .. } => 129,
             Answer::NoSession => 130,
-            Answer::Granted(_) => 131,
+            Answer::Granted(_) => GRANTED,
             Answer::Refused(_) => 132,
             Answer::Released { .. } => 133,
             Answer::Listing { .. } => 134,

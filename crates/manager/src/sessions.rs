@@ -1,8 +1,10 @@
 //! The sessions of one host: which messages are new, how often it may ask, and the answers it may ask for again.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
-use crate::message::Answer;
+use crate::connection::Stored;
+use crate::message::{Answer, Header, granted_to_bytes};
 use crate::seal::Window;
 
 /// The sessions of a host that are in use at most; the one that was quiet longest makes room.
@@ -25,13 +27,38 @@ struct Session {
 pub(crate) struct HostState {
     sessions: Vec<Session>,
     unused: VecDeque<u64>,
-    answers: HashMap<u128, Answer>,
+    answers: HashMap<u128, Reply>,
     /// Their requests, the oldest first.
     answered: VecDeque<u128>,
     /// Credit for requests.
     pub(crate) requests: Credit,
     /// Credit for hellos. It is not that of requests: a recorded hello may be sent again by anybody.
     pub(crate) hellos: Credit,
+}
+
+/// An answer as it is kept: a connection is shared with the ledger. A million copies would be hundreds of MiB.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    /// The answer that grants this connection.
+    Granted(Arc<Stored>),
+    /// Any other one.
+    Other(Answer),
+}
+
+impl Reply {
+    /// Returns the message to `header.host` about this request, without its MAC.
+    pub(crate) fn to_bytes(&self, header: &Header, request: u128) -> Vec<u8> {
+        match self {
+            Reply::Granted(stored) => granted_to_bytes(&stored.granted, header, request),
+            Reply::Other(answer) => answer.to_bytes(header, request),
+        }
+    }
+}
+
+impl From<Answer> for Reply {
+    fn from(answer: Answer) -> Reply {
+        Reply::Other(answer)
+    }
 }
 
 /// A credit that fills up over time.
@@ -109,12 +136,12 @@ impl HostState {
     }
 
     /// Returns the answer that this request had.
-    pub(crate) fn answered(&self, request: u128) -> Option<&Answer> {
+    pub(crate) fn answered(&self, request: u128) -> Option<&Reply> {
         self.answers.get(&request)
     }
 
     /// Keeps an answer for repetitions of its request.
-    pub(crate) fn keep(&mut self, request: u128, answer: Answer) {
+    pub(crate) fn keep(&mut self, request: u128, answer: Reply) {
         if self.answers.insert(request, answer).is_none() {
             self.answered.push_back(request);
         }
@@ -132,9 +159,11 @@ mod tests {
     #[test]
     fn the_newest_answers_are_kept_and_no_more() {
         let mut state = HostState::default();
-        let answer = |connection| Answer::Released {
-            connection,
-            epoch: 1,
+        let answer = |connection| {
+            Reply::Other(Answer::Released {
+                connection,
+                epoch: 1,
+            })
         };
         let most = MOST_ANSWERS as u64;
         for number in 0..most + 10 {

@@ -105,6 +105,7 @@ pub(crate) fn ask(listener: &str, rate_bytes_per_ms: u32) -> Ask {
         rate_bytes_per_ms,
         burst_bytes: 1_048,
         deadline_ns: None,
+        interval_ns: None,
         source_port: 0,
         port: 0,
     }

@@ -32,6 +32,9 @@ fn well_formed(program: Program, wish: &ReserveWish) -> Result<(), Reply> {
     if wish.priority > 7 {
         return faulty("a priority is 0 to 7");
     }
+    if wish.interval_ns == Some(0) {
+        return faulty("an interval is at least 1 ns");
+    }
     match (carrier(wish.carrier), wish.vlan) {
         (Carrier::Udp, Some(_)) => faulty(
             "datagrams have no VLAN tag of their own: leave `vlan` out, or let `carrier` be \"rtdip\"",
@@ -83,6 +86,7 @@ impl Desk {
             rate_bytes_per_ms: wish.rate_bytes_per_ms,
             burst_bytes: wish.burst_bytes,
             deadline_ns: wish.deadline_ns,
+            interval_ns: wish.interval_ns,
             source_port: wish.source_port,
             port: wish.port,
         };

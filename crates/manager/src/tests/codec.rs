@@ -12,18 +12,20 @@ prop_compose! {
     fn an_ask()(
         listener in name(), udp: bool, pcp in 0_u8..8, vlan in prop::option::of(1_u16..4095),
         frame_bytes: u16, rate_bytes_per_ms: u32, burst_bytes: u32,
-        deadline_ns in prop::option::of(1_u64..), source_port: u16, port: u16,
+        deadline_ns in prop::option::of(1_u64..), interval_ns in prop::option::of(1_u64..), source_port: u16, port: u16,
     ) -> Ask {
         let carrier = if udp { Carrier::Udp } else { Carrier::Rtdip };
-        Ask { listener, carrier, pcp, vlan, frame_bytes, rate_bytes_per_ms, burst_bytes, deadline_ns, source_port, port }
+        Ask { listener, carrier, pcp, vlan, frame_bytes, rate_bytes_per_ms, burst_bytes, deadline_ns, interval_ns, source_port, port }
     }
 }
 
 prop_compose! {
     fn a_grant()(
-        connection: u64, epoch: u64, talker in name(), ask in an_ask(), promise_ns: u64, number: u32, key: u32,
+        connection: u64, epoch: u64, talker in name(), ask in an_ask(), promise_ns: u64, offset: u64,
+        number: u32, key: u32,
     ) -> Granted {
-        Granted { connection, epoch, talker, ask, promise_ns, number, key }
+        let launch_offset_ns = ask.interval_ns.map(|interval_ns| offset % interval_ns);
+        Granted { connection, epoch, talker, ask, promise_ns, launch_offset_ns, number, key }
     }
 }
 
@@ -151,7 +153,7 @@ proptest! {
 
     #[test]
     fn any_bytes_are_read_without_harm(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-        let mut with_magic = b"RTWM\x01".to_vec();
+        let mut with_magic = b"RTWM\x02".to_vec();
         with_magic.extend_from_slice(&bytes);
         for bytes in [bytes, with_magic] {
             if let Ok((header, question)) = Question::from_bytes(&bytes) {
@@ -215,6 +217,7 @@ fn golden_bytes() {
         ask: Ask {
             vlan: Some(12),
             deadline_ns: Some(1_000_000),
+            interval_ns: Some(250_000),
             port: 4000,
             ..super::ask("drive", 125)
         },
@@ -226,7 +229,7 @@ fn golden_bytes() {
         .collect();
     let expected = concat!(
         "5254574d",
-        "01",
+        "02",
         "02",
         "0102030405060708",
         "0000000000000009",
@@ -242,8 +245,64 @@ fn golden_bytes() {
         "0000007d",
         "00000418",
         "00000000000f4240",
+        "000000000003d090",
         "0000",
         "0fa0"
     );
     assert_eq!(text, expected);
+}
+
+/// A record of a store of before there were cyclic connections.
+#[test]
+fn a_record_of_version_1_is_still_read() {
+    let hex = concat!(
+        "01",
+        "0000000000000000000000000000000b",
+        "0000000000000007",
+        "0000000000000008",
+        "03706c63",
+        "056472697665",
+        "01",
+        "05",
+        "000c",
+        "01f4",
+        "0000007d",
+        "00000418",
+        "00000000000f4240",
+        "c000",
+        "0fa0",
+        "0000000000030d40",
+        "00000009",
+        "0000000a"
+    );
+    let bytes: Vec<u8> = (0..hex.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap())
+        .collect();
+    let stored = Stored::from_bytes(&bytes).unwrap();
+    let granted = Granted {
+        connection: 7,
+        epoch: 8,
+        talker: "plc".to_owned(),
+        ask: Ask {
+            vlan: Some(12),
+            deadline_ns: Some(1_000_000),
+            port: 4000,
+            source_port: 49_152,
+            ..super::ask("drive", 125)
+        },
+        promise_ns: 200_000,
+        launch_offset_ns: None,
+        number: 9,
+        key: 10,
+    };
+    assert_eq!(
+        stored,
+        Stored {
+            request: 11,
+            granted
+        }
+    );
+    // And written in today's form, with the same meaning.
+    assert_eq!(Stored::from_bytes(&stored.to_bytes()).unwrap(), stored);
 }

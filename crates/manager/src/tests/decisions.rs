@@ -4,6 +4,7 @@ use super::*;
 use crate::*;
 
 const SECOND: u64 = 1_000_000_000;
+const MS: u64 = 1_000_000;
 
 fn reserve(request: u128, ask: Ask) -> Question {
     Question::Reserve {
@@ -642,4 +643,141 @@ fn a_return_that_was_delayed_frees_nothing_that_was_granted_since() {
     assert_eq!(reserved(&mut manager), before);
     let _ = b.asks(&mut manager, SECOND + 62 * ms, &reserve(2, ask("x", 1)));
     assert_eq!(reserved(&mut manager), 0);
+}
+
+/// A cyclic connection of the network above: 524 B on the wire take 41.92 us at 100 Mbit/s, and a launch may be 50 us late.
+fn cyclic(listener: &str, interval_ns: u64) -> Ask {
+    Ask {
+        interval_ns: Some(interval_ns),
+        burst_bytes: 0,
+        ..ask(listener, 0)
+    }
+}
+
+#[test]
+fn cyclic_connections_have_launch_offsets_that_keep_them_apart() {
+    let mut manager = manager(Settings::default());
+    let mut a = Hand::open(&mut manager, SECOND, "a");
+    let mut request = 0;
+    let mut asks = |manager: &mut Manager, hand: &mut Hand, ask: Ask| {
+        request += 1;
+        hand.asks(manager, 3 * SECOND, &reserve(request, ask))
+    };
+    let all: Vec<Granted> = (0..10)
+        .map(|_| granted(asks(&mut manager, &mut a, cyclic("x", MS))))
+        .collect();
+    let offsets: Vec<u64> = all
+        .iter()
+        .map(|one| one.launch_offset_ns.unwrap())
+        .collect();
+    let expected: Vec<u64> = (0..10).map(|nth| nth * 91_920).collect();
+    assert_eq!(offsets, expected);
+    // 524 B in each ms; a frame may be 50 us late and the next one in time: 524 B and 26.2 B more.
+    assert!(
+        all.iter()
+            .all(|one| one.ask.rate_bytes_per_ms == 524 && one.ask.burst_bytes == 551)
+    );
+    // The eleventh would need 1011.12 us of each ms.
+    let no = refusal(asks(&mut manager, &mut a, cyclic("x", MS)));
+    assert_eq!(no.reason, Reason::LaunchOffset);
+    assert!(no.text.contains("91920 ns"), "{}", no.text);
+    // A connection without a cycle needs no slot, and another host has slots of its own.
+    let free = granted(asks(&mut manager, &mut a, ask("x", 100)));
+    assert_eq!(free.launch_offset_ns, None);
+    let mut b = Hand::open(&mut manager, SECOND, "b");
+    let other = granted(asks(&mut manager, &mut b, cyclic("x", MS)));
+    assert_eq!(other.launch_offset_ns, Some(0));
+    // What is released is free at once: the talker has stopped before it says so.
+    let release = Question::Release {
+        request: 100,
+        connection: all[3].connection,
+    };
+    a.asks(&mut manager, 3 * SECOND, &release);
+    let again = granted(asks(&mut manager, &mut a, cyclic("y", 2 * MS)));
+    assert_eq!(again.launch_offset_ns, Some(3 * 91_920));
+    assert_eq!(again.ask.rate_bytes_per_ms, 262);
+    // It uses every second of these slots only.
+    let between = granted(asks(&mut manager, &mut a, cyclic("y", 2 * MS)));
+    assert_eq!(between.launch_offset_ns, Some(MS + 3 * 91_920));
+    let plan = manager.snapshot().plan().unwrap();
+    assert_eq!(rtwire_plan::verify(&plan), []);
+}
+
+#[test]
+fn intervals_that_drift_through_each_other_are_refused_by_name() {
+    let mut manager = manager(Settings::default());
+    let mut a = Hand::open(&mut manager, SECOND, "a");
+    granted(a.asks(&mut manager, 3 * SECOND, &reserve(1, cyclic("x", MS))));
+    let no = refusal(a.asks(&mut manager, 3 * SECOND, &reserve(2, cyclic("x", MS - 1))));
+    assert_eq!(no.reason, Reason::LaunchOffset);
+    assert_eq!(
+        no.text,
+        "no launch offset is free at \"a\": frames each 999999 ns and each 1000000 ns of connection 1 meet in time, as their largest \
+         common divisor is 1 ns; ask for an interval that is a multiple or a part of the other"
+    );
+    // An interval shorter than its slot.
+    let no = refusal(a.asks(&mut manager, 3 * SECOND, &reserve(3, cyclic("x", 91_919))));
+    assert_eq!(no.reason, Reason::LaunchOffset);
+    // And one that no rate reaches.
+    let no = refusal(a.asks(&mut manager, 3 * SECOND, &reserve(4, cyclic("x", 0))));
+    assert_eq!(no.reason, Reason::Faulty);
+}
+
+#[test]
+fn the_rate_of_a_cycle_counts_against_the_quota() {
+    let quotas = Quotas {
+        rate_bytes_per_ms: 600,
+        ..Quotas::default()
+    };
+    let settings = Settings {
+        quotas,
+        ..Settings::default()
+    };
+    let mut manager = manager(settings);
+    let mut a = Hand::open(&mut manager, SECOND, "a");
+    granted(a.asks(&mut manager, 3 * SECOND, &reserve(1, cyclic("x", MS))));
+    let no = refusal(a.asks(&mut manager, 3 * SECOND, &reserve(2, cyclic("x", MS))));
+    assert_eq!(no.reason, Reason::Quota);
+}
+
+#[test]
+fn a_cycle_keeps_out_of_the_way_of_a_time_triggered_stream() {
+    const CABLE: &str = r#"
+[network]
+name = "cable"
+[defaults]
+link-rate = "100 Mbit/s"
+tick-error = "50 us"
+[[host]]
+name = "a"
+[[host]]
+name = "x"
+[[link]]
+ends = ["a", "x"]
+[[stream]]
+name = "first"
+talker = "a"
+listeners = ["x"]
+frame = "100 B"
+interval = "1 ms"
+schedule = "time-triggered"
+tick-error = "10 us"
+"#;
+    let network = rtwire_plan::read(CABLE, "cable.toml", &[]).unwrap();
+    let plan = rtwire_plan::plan(&network, &rtwire_plan::Options::default()).unwrap();
+    assert_eq!(plan.streams[0].launch.as_ref().unwrap().offset_ns, 0);
+    let budgets = crate::budgets_of(&plan, &[2 * MS; 8]).unwrap();
+    let keys = ["a", "x"].map(|host| (host.to_owned(), key(host)));
+    let mut manager = Manager::new(
+        Arc::new(plan),
+        &budgets,
+        Restored::default(),
+        HashMap::from(keys),
+        Settings::default(),
+    )
+    .unwrap();
+    let mut a = Hand::open(&mut manager, SECOND, "a");
+    let one = granted(a.asks(&mut manager, 3 * SECOND, &reserve(1, cyclic("x", 2 * MS))));
+    // 124 B on the wire take 9.92 us, and the launch may be 10 us late.
+    assert_eq!(one.launch_offset_ns, Some(19_920));
 }
