@@ -35,6 +35,7 @@ fn with_streams(mut network: Network, layers: &[usize], hosts: usize, count: usi
             contract,
             shaped: true,
             pcp: random.below(8) as u8,
+            dscp: None,
             deadline_ns: None,
             published_delay_ns: None,
             semantics: Semantics::Queue,

@@ -106,7 +106,8 @@ pub(crate) fn plan_for_switches(
     let plan = input::plan_without_redundancy(path, set, false)
         .map_err(|(code, message)| (message, code))?;
     plan.network
-        .without_second_pass()
+        .without_routers("nothing here tells a router its tables")
+        .and_then(|()| plan.network.without_second_pass())
         .and_then(|()| {
             let why = "a switch is told one way to a host";
             plan.network.without_several_links(None, why)

@@ -113,7 +113,8 @@ pub(crate) fn plan_for_lab(
 ) -> Result<Plan, (u8, String)> {
     let plan = plan_without_redundancy(path, set, no_admission)?;
     plan.network
-        .without_groups()
+        .without_routers("the lab has switches only")
+        .and_then(|()| plan.network.without_groups())
         .and_then(|()| {
             let why = "each host of the lab has one interface";
             plan.network.without_several_links(None, why)

@@ -190,7 +190,8 @@ fn served(arguments: &RunArguments) -> Result<(), (u8, String)> {
     }
     let why = "the manager finds one way from a host";
     plan.network
-        .without_several_links(None, why)
+        .without_routers("the manager admits connections over switches only")
+        .and_then(|()| plan.network.without_several_links(None, why))
         .map_err(|message| (FAULTY, format!("{file}: {message}")))?;
     let mut widest_ns = [16, 16, 8, 8, 8, 8, 4, 4].map(|ms| ms * 1_000_000_u64);
     for (priority, ns) in &arguments.budget {

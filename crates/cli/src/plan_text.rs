@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use rtwire_plan::show::{grouped, show_ns};
-use rtwire_plan::{NodeKind, Plan, Promise, TermKind};
+use rtwire_plan::{NodeKind, Plan, Promise, StreamPlan, TermKind};
 
 use crate::columns::table;
 use crate::plan_schedule;
@@ -85,11 +85,9 @@ pub(crate) fn tables(name: &str, plan: &Plan) -> String {
         .filter(|port| port.utilization_permille > 0 || !port.classes.is_empty())
     {
         let buffer = match (port.node_kind, port.buffer_bytes) {
-            (NodeKind::Switch, Some(bytes)) if port.shared => {
-                format!("{} B shared", grouped(bytes))
-            }
-            (NodeKind::Switch, Some(bytes)) => format!("{} B", grouped(bytes)),
-            _ => "-".to_owned(),
+            (NodeKind::Host, _) | (_, None) => "-".to_owned(),
+            (_, Some(bytes)) if port.shared => format!("{} B shared", grouped(bytes)),
+            (_, Some(bytes)) => format!("{} B", grouped(bytes)),
         };
         rows.push(vec![
             format!("{}>{}", port.node, port.port),
@@ -145,6 +143,9 @@ pub(crate) fn explanation(plan: &Plan, name: &str) -> String {
                 promise.listener,
                 promise.route.join(" > ")
             );
+            if !promise.priorities.is_empty() {
+                let _ = writeln!(text, "  {}", priorities(plan, stream, promise));
+            }
             let mut rows: Vec<Vec<String>> = promise
                 .terms
                 .iter()
@@ -193,6 +194,21 @@ pub(crate) fn explanation(plan: &Plan, name: &str) -> String {
                     );
                 }
             }
+        }
+    }
+    text
+}
+
+/// Says where on a route a router gives the frames a priority.
+fn priorities(plan: &Plan, stream: &StreamPlan, promise: &Promise) -> String {
+    let routers = plan.network.routers();
+    let mut text = format!("priority {}", stream.identity.pcp);
+    if let Some(dscp) = stream.identity.dscp {
+        let _ = write!(text, ", DSCP {dscp}");
+    }
+    for (node, priority) in promise.route.iter().zip(&promise.priorities).skip(1) {
+        if routers.get(node).is_some() {
+            let _ = write!(text, "; from router {node} on priority {priority}");
         }
     }
     text

@@ -314,8 +314,11 @@ fn tell(options: &RunOptions, phase: RunPhase<'_>) {
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
-/// Checks that the host has one interface, and that it sends each frame whole: nothing here sets it up for more.
+/// Checks that there is no router, that the host has one interface, and that it sends each frame whole: nothing here sets it up
+/// for more.
 fn of_a_plain_host(plan: &Plan, host: &str) -> Result<(), String> {
+    plan.network
+        .without_routers("a run knows one layer-2 network")?;
     let why = "a run knows one interface of its host";
     plan.network.without_several_links(Some(host), why)?;
     let why = "rtwire sets up no interface for it, and cannot tell whether another did";

@@ -8,6 +8,7 @@ mod contract;
 mod cut_through;
 mod latency;
 mod preemption;
+mod routers;
 mod ways;
 
 pub use classes::{PriorityMap, class_by, class_of, fitting, recommended, reserved};
@@ -15,6 +16,8 @@ pub use contract::{Contract, ContractKind};
 pub use cut_through::CutThrough;
 pub use latency::{LatencyLimits, LatencyRange, PortLatency, SwitchPort};
 pub use preemption::{PortPreemption, Preemption, PreemptionFault};
+pub(crate) use routers::kept;
+pub use routers::{LARGEST_DSCP, Marks, Routers, Routing};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -35,7 +38,7 @@ pub struct Network {
     pub input_hash: String,
     /// The end points. They forward nothing.
     pub hosts: Vec<Host>,
-    /// The switches.
+    /// The switches, and the routers behind them.
     pub switches: Vec<Switch>,
     /// The cables.
     pub links: Vec<Link>,
@@ -102,7 +105,7 @@ pub struct Host {
     pub preemption: Option<Preemption>,
 }
 
-/// A store-and-forward switch.
+/// A store-and-forward switch, or a router.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Switch {
@@ -132,6 +135,9 @@ pub struct Switch {
     /// Values of single ports and inputs, in place of the switch's own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<SwitchPort>,
+    /// Its tables, if it is a router: the priority of each frame follows from the type of service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub routing: Option<Routing>,
 }
 
 /// Memory for waiting frames.
@@ -259,8 +265,11 @@ pub struct Stream {
     pub contract: Contract,
     /// True if the talker shapes the stream.
     pub shaped: bool,
-    /// Priority code point, 0 to 7, 7 most urgent.
+    /// Priority code point, 0 to 7, 7 most urgent: that of its talker, until a router gives another one.
     pub pcp: u8,
+    /// Differentiated services code point, 0 to 63, if it is stated (see [`Stream::marks`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dscp: Option<u8>,
     /// Latest useful delay, nanoseconds.
     pub deadline_ns: Option<u64>,
     /// Highest delay in published measurements of this experiment, nanoseconds. Nothing is computed from it.

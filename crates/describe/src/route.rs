@@ -13,7 +13,19 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use crate::network::Network;
 
 /// The rule that chooses among routes, as plans state it.
-pub const RULE: &str = "where a stream states none: fewest links; of equally short ways the one without the link that comes later in the description";
+const RULE: &str = "where a stream states none: fewest links; of equally short ways the one without the link that comes later in the description";
+
+/// Returns the rule that chooses among routes in a network, as its plan states it.
+#[must_use]
+pub fn rule(network: &Network) -> String {
+    let routed = network.switches.iter().any(|it| it.routing.is_some());
+    let routers = if routed {
+        "; only UDP streams and best effort pass routers"
+    } else {
+        ""
+    };
+    format!("{RULE}{routers}")
+}
 
 /// The links between nodes, by number. Numbers below `hosts` are hosts, which forward nothing.
 #[derive(Clone, Debug, Default)]

@@ -21,7 +21,7 @@ pub fn json_schema() -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "rtwire network description",
-        "description": "Hosts, switches, links and streams of a network. Quantities are texts with a unit.",
+        "description": "Hosts, switches, routers, links and streams of a network. Quantities are texts with a unit.",
         "type": "object",
         "additionalProperties": false,
         "required": required,
@@ -104,6 +104,11 @@ fn key_schema(key: &Key) -> Value {
             "items": { "type": "integer", "minimum": 0, "maximum": 7 },
             "uniqueItems": true,
         }),
+        Kind::Codes { most } => json!({
+            "type": "object",
+            "propertyNames": { "pattern": "^([0-9]|[1-5][0-9]|6[0-3])$" },
+            "additionalProperties": { "type": "integer", "minimum": 0, "maximum": most },
+        }),
         Kind::Choice(words) => json!({ "enum": words }),
     };
     schema["description"] = json!(key.doc);
@@ -175,6 +180,7 @@ fn value_form(kind: Kind) -> String {
         } => "share".to_owned(),
         Kind::PriorityMap => "eight numbers 0 to 7, or a name".to_owned(),
         Kind::Priorities => "list of numbers 0 to 7".to_owned(),
+        Kind::Codes { most } => format!("numbers 0 to {most} by DSCP"),
         Kind::Latency => "duration, or `{ min, max }`".to_owned(),
         Kind::Buffer => "amount of data, or `n x size`".to_owned(),
         Kind::Choice(words) => words

@@ -42,6 +42,71 @@ interval = "1 ms"
 const CASES: &[(&str, &str, &str)] = &[
     ("syntax: no value", "name = \"test\"", "name ="),
     (
+        "router: a layer-2 stream",
+        "[[switch]]\nname = \"s2\"",
+        "[[router]]\nname = \"s2\"",
+    ),
+    (
+        "router: a layer-2 stream's route",
+        "[[switch]]\nname = \"s2\"\nshared-buffer = \"64 KiB\"\n[[host]]\nname = \"A\"\n[[host]]\nname = \"B\"\n[[link]]\nends = [\"A\", \"s1\"]\n[[link]]\nends = [\"s1\", \"s2\"]\n[[link]]\nends = [\"s2\", \"B\"]\n[[stream]]\n",
+        "[[router]]\nname = \"s2\"\nshared-buffer = \"64 KiB\"\n[[host]]\nname = \"A\"\n[[host]]\nname = \"B\"\n[[link]]\nends = [\"A\", \"s1\"]\n[[link]]\nends = [\"s1\", \"s2\"]\n[[link]]\nends = [\"s2\", \"B\"]\n[[stream]]\nroute = [\"A\", \"s1\", \"s2\", \"B\"]\n",
+    ),
+    (
+        "router: cut-through",
+        "[[host]]\nname = \"A\"",
+        "[[router]]\nname = \"r1\"\nbuffer = \"64 KiB\"\ncut-through = \"possible\"\n[[host]]\nname = \"A\"",
+    ),
+    (
+        "router: cut-through of a port",
+        "[[host]]\nname = \"A\"",
+        "[[router]]\nname = \"r1\"\nbuffer = \"64 KiB\"\n[[link]]\nends = [\"r1\", \"s1\"]\n[[port]]\nswitch = \"r1\"\nto = \"s1\"\ncut-through = \"on\"\n[[host]]\nname = \"A\"",
+    ),
+    (
+        "router: gates",
+        "[[host]]\nname = \"A\"",
+        "[[router]]\nname = \"r1\"\nbuffer = \"64 KiB\"\ngates = \"unlimited\"\n[[host]]\nname = \"A\"",
+    ),
+    (
+        "router: tables",
+        "[[host]]\nname = \"A\"",
+        "[[router]]\nname = \"r1\"\nbuffer = \"64 KiB\"\ndscp-priority = { EF = 6, CS9 = 1, 64 = 1, 046 = 1, 10 = 8, 11 = -1, 12 = \"6\" }\nremark = { 46 = 64 }\n[[host]]\nname = \"A\"",
+    ),
+    (
+        "router: a table that is none",
+        "[[host]]\nname = \"A\"",
+        "[[router]]\nname = \"r1\"\nbuffer = \"64 KiB\"\ndscp-priority = [46, 6]\nremarks = { 46 = 34 }\n[[host]]\nname = \"A\"",
+    ),
+    (
+        "router: its name is taken, and no other name is one",
+        "[[host]]\nname = \"A\"",
+        "[[router]]\nname = \"s1\"\nbuffer = \"64 KiB\"\n[[router]]\nname = \"r1\"\nbuffer = \"64 KiB\"\n[[link]]\nends = [\"r1\", \"s11\"]\n[[host]]\nname = \"A\"",
+    ),
+    (
+        "router: as a listener",
+        "[[stream]]\nname = \"one\"\ntalker = \"A\"\nlisteners = [\"B\"]",
+        "[[router]]\nname = \"r1\"\nbuffer = \"64 KiB\"\n[[stream]]\nname = \"one\"\ntalker = \"A\"\nlisteners = [\"B\", \"r1\"]",
+    ),
+    (
+        "stream: dscp of layer 2",
+        "payload = \"64 B\"",
+        "payload = \"64 B\"\ndscp = 46",
+    ),
+    (
+        "stream: dscp without a router",
+        "payload = \"64 B\"",
+        "payload = \"64 B\"\ntransport = \"udp\"\ndscp = 46",
+    ),
+    (
+        "stream: dscp out of range",
+        "payload = \"64 B\"",
+        "payload = \"64 B\"\ndscp = 64",
+    ),
+    (
+        "stream: type of service",
+        "payload = \"64 B\"",
+        "payload = \"64 B\"\ntos = 184",
+    ),
+    (
         "shaper: unknown node",
         "[[stream]]\nname = \"one\"",
         "[[shaper]]\nnode = \"s9\"\npriority = 7\nkind = \"credit\"\nidle-slope = \"1 Mbit/s\"\n[[stream]]\nname = \"one\"",

@@ -114,6 +114,7 @@ impl Snapshot {
             contract: contract(&self.base, ask, wire_bytes)?,
             shaped: true,
             pcp: ask.pcp,
+            dscp: None,
             deadline_ns: Some(granted.promise_ns),
             published_delay_ns: None,
             semantics: Semantics::Queue,
@@ -147,6 +148,7 @@ fn identified(stream: &Stream, granted: &Granted) -> StreamPlan {
             key: granted.key,
             vlan: granted.ask.vlan,
             pcp: granted.ask.pcp,
+            dscp: None,
             queue: 0,
         },
         shaper: Shaper {

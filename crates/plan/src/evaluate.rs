@@ -85,11 +85,13 @@ pub(crate) fn evaluate_and_certify(
     for (index, result) in results.iter().enumerate() {
         ports.push(port_plan(&nodes, &mapped, index, result)?);
     }
+    let routers = network.routers();
     let mut streams = Vec::new();
     let mut facts = Vec::new();
     for (index, stream) in network.streams.iter().enumerate() {
         let mut ways = Ways {
             mapped: &mapped,
+            routers: &routers,
             results: &results,
             ports: &ports,
             segments: &mut segments,
@@ -123,7 +125,7 @@ pub(crate) fn evaluate_and_certify(
         method,
         routes: network
             .has_loops()
-            .then(|| rtwire_describe::route::RULE.to_owned()),
+            .then(|| rtwire_describe::route::rule(network)),
         streams,
         best_effort: Vec::new(),
         ports,
@@ -159,7 +161,7 @@ fn closed(
     let graph = &mapped.graph;
     let shaped = |server: usize| graph.servers[server].shapers != [ClassShaper::None; 8];
     let preempts = |server: usize| graph.servers[server].preemption.is_some();
-    if port.kind != NodeKind::Switch
+    if port.kind == NodeKind::Host
         || shaped(index)
         || preempts(index)
         || !graph.servers[index].inputs.is_empty()

@@ -37,8 +37,11 @@ pub struct Identity {
     pub key: u32,
     /// The VLAN id, if its frames carry a tag.
     pub vlan: Option<u16>,
-    /// Its priority code point, 0 to 7, 7 most urgent.
+    /// Its priority code point, 0 to 7, 7 most urgent: that with which its talker sends.
     pub pcp: u8,
+    /// The differentiated services code point with which its talker sends, if its frames pass a router.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dscp: Option<u8>,
     /// Its queue at the talker's port; larger is more urgent.
     pub queue: u8,
 }
@@ -147,6 +150,7 @@ impl Identity {
             key: 0,
             vlan: None,
             pcp: 0,
+            dscp: None,
             queue: 0,
         }
     }

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use crate::bound::graph::{ClassShaper, Flow, Graph, Hop, Preempting, Server, ServerInput};
-use crate::network::{ContractKind, Host, LatencyRange, Network, ShaperKind, Switch, class_by};
+use crate::network::{
+    ContractKind, Host, LatencyRange, Marks, Network, Routers, ShaperKind, Switch, class_by,
+};
 use crate::plan::{NodeKind, PreemptionPlan};
 use crate::schedule::Closing;
 use rtwire_describe::ratio::{Overflow, Ratio};
@@ -37,6 +39,7 @@ pub(crate) struct Mapped {
 pub(crate) struct Nodes<'a> {
     hosts: HashMap<&'a str, &'a Host>,
     switches: HashMap<&'a str, &'a Switch>,
+    routers: Routers<'a>,
 }
 
 impl<'a> Nodes<'a> {
@@ -48,6 +51,7 @@ impl<'a> Nodes<'a> {
             switches: switches
                 .map(|switch| (switch.name.as_str(), switch))
                 .collect(),
+            routers: network.routers(),
         }
     }
 
@@ -58,6 +62,8 @@ impl<'a> Nodes<'a> {
     fn kind(&self, name: &str) -> NodeKind {
         if self.hosts.contains_key(name) {
             NodeKind::Host
+        } else if self.routers.get(name).is_some() {
+            NodeKind::Router
         } else {
             NodeKind::Switch
         }
@@ -165,7 +171,7 @@ pub(crate) fn map(network: &Network, closings: &[Closing]) -> Result<Mapped, Ove
     let drift = Ratio::new(1_000_000_000 + ppb, 1_000_000_000)?;
     let faster = |rate: Ratio| rate.times(drift)?.tidied_up(1_000_000_000);
     for stream in &network.streams {
-        let mut hops = hops(&nodes, &mapped, &stream.routes, stream.pcp);
+        let mut hops = hops(&nodes, &mapped, &stream.routes, stream.marks());
         if stream.time_triggered {
             // Only where nothing but its launch keeps it from others: at a talker without gates.
             let first = hops.first().map(|hop| hop.server);
@@ -194,7 +200,7 @@ pub(crate) fn map(network: &Network, closings: &[Closing]) -> Result<Mapped, Ove
         mapped.flow_names.push(stream.name.clone());
     }
     for allowance in &network.best_effort {
-        let hops = hops(&nodes, &mapped, &allowance.routes, 0);
+        let hops = hops(&nodes, &mapped, &allowance.routes, allowance.marks());
         let overhead = allowance.wire_bytes - allowance.frame_bytes.min(allowance.wire_bytes);
         let smallest = SMALLEST_FRAME_BYTES.min(allowance.frame_bytes) + overhead;
         mapped.graph.flows.push(Flow {
@@ -326,12 +332,12 @@ fn close(mapped: &mut Mapped, closing: &Closing) -> Result<(), Overflow> {
 }
 
 /// Returns the ports of all routes, each once. If routes part, each branch carries the frame.
-fn hops(nodes: &Nodes<'_>, mapped: &Mapped, routes: &[Vec<String>], pcp: u8) -> Vec<Hop> {
+/// Behind a router a frame has the priority that the router gave.
+fn hops(nodes: &Nodes<'_>, mapped: &Mapped, routes: &[Vec<String>], marks: Marks) -> Vec<Hop> {
     let mut hops: Vec<Hop> = Vec::new();
     for route in routes {
         let mut before = None;
-        for pair in route.windows(2) {
-            let [from, to] = pair else { continue };
+        for (from, to, pcp) in nodes.routers.hops(route, marks) {
             let Some(server) = mapped.port(from, to) else {
                 continue;
             };

@@ -185,6 +185,9 @@ pub struct Promise {
     pub listener: String,
     /// The nodes from talker to listener.
     pub route: Vec<String>,
+    /// The priority of its frames at each port of the route, if a router is on it. Empty else: it is that of the identity.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub priorities: Vec<u8>,
     /// The promise, nanoseconds; absent if nothing bounds it.
     pub delay_ns: Option<u64>,
     /// The terms of the promise, which add up to `delay_ns` exactly. Empty without a promise.
@@ -254,6 +257,8 @@ pub enum NodeKind {
     Host,
     /// A switch.
     Switch,
+    /// A router.
+    Router,
 }
 
 /// One directed port and the memory that it needs.

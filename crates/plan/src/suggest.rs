@@ -262,7 +262,8 @@ fn limits(search: &mut Search<'_>) -> Option<Suggestion> {
                 switch.buffer.frames = Some(count);
                 switch.buffer.bytes = count.checked_mul(size)?;
                 words.push(format!(
-                    "{key} = \"{count} x {size} B\" at switch \"{}\" ({} B)",
+                    "{key} = \"{count} x {size} B\" at {} \"{}\" ({} B)",
+                    switch.kind_word(),
                     switch.name,
                     crate::show::grouped(switch.buffer.bytes)
                 ));
@@ -270,7 +271,8 @@ fn limits(search: &mut Search<'_>) -> Option<Suggestion> {
             None => {
                 switch.buffer.bytes = bytes;
                 words.push(format!(
-                    "{key} = \"{bytes} B\" at switch \"{}\"",
+                    "{key} = \"{bytes} B\" at {} \"{}\"",
+                    switch.kind_word(),
                     switch.name
                 ));
             }

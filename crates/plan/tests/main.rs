@@ -13,6 +13,7 @@ mod pitfalls;
 mod plan_file;
 mod priority_map;
 mod recovery;
+mod routers;
 mod routes;
 mod schedule_exact;
 mod schedule_sets;

@@ -3,6 +3,8 @@
 //! Fields from which no fact follows are named, but not read.
 #![allow(dead_code, reason = "named so that only unknown fields are refused")]
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny as Any, Visitor};
 
@@ -94,8 +96,9 @@ form!(Host {
 form!(Switch {
     name: String, latency_ns: Int, latency_min_ns: Int, buffer: Buffer, queues: u8,
     priority_map: Option<[u8; 8]>, gates: Option<Any>, ports: Option<Any>,
-    cut_through: Option<Any>, preemption: Option<Any>,
+    cut_through: Option<Any>, preemption: Option<Any>, routing: Option<Routing>,
 });
+form!(Routing { priorities: Option<BTreeMap<u8, u8>>, remark: Option<BTreeMap<u8, u8>> });
 form!(Buffer { bytes: Int, frames: Option<Int>, shared: bool, release: Release });
 form!(PortLatency { from: String, to: String, latency_ns: Int });
 form!(Shaper { node: String, to: Option<String>, pcp: Any, kind: ShaperKind });
@@ -103,7 +106,7 @@ form!(Link { ends: [String; 2], rate_bps: Int, cable_delay_ns: Int });
 form!(Stream {
     name: String, talker: String, talker_index: Any, listeners: Vec<String>, listener_indices: Any,
     frame_bytes: Int, payload_bytes: Any, wire_bytes: Int, contract: Contract, shaped: bool, pcp: u8,
-    deadline_ns: Option<Int>, published_delay_ns: Any, semantics: Any, transport: Any, port: Any,
+    dscp: Option<u8>, deadline_ns: Option<Int>, published_delay_ns: Any, semantics: Any, transport: String, port: Any,
     vlan: Any, routes: Vec<Vec<String>>, smallest_frame_bytes: Option<Int>, time_triggered: bool,
     jitter_ns: Any, copy_of: Option<Any>,
 });
@@ -124,7 +127,7 @@ form!(StreamPlan {
     recovery: Option<Any>,
 });
 form!(Promise {
-    listener: String, route: Vec<String>, delay_ns: Option<Int>, terms: Vec<Term>,
+    listener: String, route: Vec<String>, priorities: Option<Any>, delay_ns: Option<Int>, terms: Vec<Term>,
     deadline_ns: Any, jitter_ns: Option<Any>,
 });
 form!(Term { what: Any, at: Any, ns: Int });

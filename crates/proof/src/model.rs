@@ -1,6 +1,6 @@
 //! The network as ports and flows, and the claims of the certificate about them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::Refused;
 use crate::curve::{Line, Stair};
@@ -99,7 +99,7 @@ pub(crate) fn port_name(from: &str, to: &str) -> String {
 }
 
 /// Returns the queue of a priority: by the node's own map, else `floor(pcp queues / 8)` (docs/network-description.md).
-fn class_of(pcp: u8, node: &Node) -> u8 {
+fn class_of(pcp: u8, node: &Node<'_>) -> u8 {
     let even = || (u16::from(pcp.min(7)) * u16::from(node.queues.min(8)) / 8) as u8;
     node.priority_map.map_or_else(even, |map| map[usize::from(pcp.min(7))].min(7))
 }
@@ -131,7 +131,13 @@ impl Model {
             }
             let less = stream.smallest_frame_bytes.map_or(0, |least| frame.saturating_sub(least.0));
             let ends = (stream.talker.as_str(), &stream.listeners[..]);
-            let hops = model.hops(&nodes, name, ends, &stream.routes, stream.pcp)?;
+            let sent = Sent {
+                priority: stream.pcp.min(7),
+                // The class selector: three bits of six.
+                code: stream.dscp.unwrap_or(8 * stream.pcp.min(7)),
+                udp: stream.transport == "udp",
+            };
+            let hops = model.hops(&nodes, name, ends, &stream.routes, sent)?;
             let mut flow = Flow::new(name.clone(), [wire - less, wire], hops);
             if source(&mut flow, stream, drift).is_none() {
                 return Err(form(format!("the contract of \"{name}\" is out of range")));
@@ -143,7 +149,8 @@ impl Model {
             let (frame, wire) = (allowance.frame_bytes.0, allowance.wire_bytes.0);
             let smallest = SMALLEST_FRAME_BYTES.min(frame) + wire.saturating_sub(frame);
             let ends = (allowance.host.as_str(), &allowance.to[..]);
-            let hops = model.hops(&nodes, &name, ends, &allowance.routes, 0)?;
+            let sent = Sent { priority: 0, code: 0, udp: true };
+            let hops = model.hops(&nodes, &name, ends, &allowance.routes, sent)?;
             let burst = allowance.burst.0.max(Fraction::whole(i128::from(wire) * 8));
             let burst = burst.filter(|_| wire >= frame.saturating_add(overhead));
             let no = || form(format!("the contract of \"{name}\" is out of range"));
@@ -162,13 +169,16 @@ impl Model {
     }
 
     /// Returns the ports of all routes, each once. A frame is sent once at each port, so the routes form a tree.
+    ///
+    /// A router reads the code point with which a frame comes: the priority behind it is the one stated for the code, or a
+    /// quotient by 8. Then it may write another code for the next router (docs/network-description.md).
     fn hops(
         &self,
         nodes: &Nodes<'_>,
         name: &str,
         (talker, ends): (&str, &[String]),
         routes: &[Vec<String>],
-        pcp: u8,
+        sent: Sent,
     ) -> Result<Vec<Hop>, Refused> {
         let reaches =
             |(route, end): (&Vec<String>, &String)| route.len() > 1 && route.last() == Some(end);
@@ -177,11 +187,21 @@ impl Model {
         }
         let mut hops: Vec<Hop> = Vec::new();
         for route in routes {
-            let mut before = None;
+            let (mut before, mut now) = (None, sent);
             if route.first().is_none_or(|first| first != talker) {
                 return Err(form(format!("a route of \"{name}\" does not begin at its talker")));
             }
             for pair in route.windows(2) {
+                let tables = nodes.get(pair[0].as_str()).and_then(|node| node.routing);
+                if let Some(tables) = tables {
+                    if !sent.udp {
+                        let router = &pair[0];
+                        return Err(form(format!(
+                            "\"{name}\" is no UDP: \"{router}\" is a router"
+                        )));
+                    }
+                    now = now.routed(tables);
+                }
                 let at = port_name(&pair[0], &pair[1]);
                 let missing = || form(format!("the route of \"{name}\" has no port {at}"));
                 let port = *self.numbers.get(&at).ok_or_else(missing)?;
@@ -190,7 +210,8 @@ impl Model {
                     return Err(form(format!("the routes of \"{name}\" meet again at {at}")));
                 }
                 before = known.or_else(|| {
-                    let class = nodes.get(pair[0].as_str()).map_or(0, |node| class_of(pcp, node));
+                    let class =
+                        nodes.get(pair[0].as_str()).map_or(0, |node| class_of(now.priority, node));
                     hops.push(Hop { port, class, before, late: None });
                     Some(hops.len() - 1)
                 });
@@ -315,8 +336,28 @@ impl Model {
     }
 }
 
-/// A host or a switch.
-struct Node {
+/// Priority and code point of a frame on a link.
+#[derive(Clone, Copy)]
+struct Sent {
+    priority: u8,
+    code: u8,
+    udp: bool,
+}
+
+impl Sent {
+    fn routed(self, tables: &file::Routing) -> Sent {
+        let stated = |table: &Option<BTreeMap<u8, u8>>| table.as_ref()?.get(&self.code).copied();
+        Sent {
+            priority: stated(&tables.priorities).unwrap_or(self.code / 8),
+            code: stated(&tables.remark).unwrap_or(self.code),
+            ..self
+        }
+    }
+}
+
+/// A host, a switch or a router.
+struct Node<'a> {
+    routing: Option<&'a file::Routing>,
     queues: u8,
     priority_map: Option<[u8; 8]>,
     latency_min_ns: u64,
@@ -326,10 +367,11 @@ struct Node {
     one_latency: bool,
 }
 
-type Nodes<'a> = HashMap<&'a str, Node>;
+type Nodes<'a> = HashMap<&'a str, Node<'a>>;
 
-fn nodes(network: &file::Network) -> Nodes<'_> {
+fn nodes<'a>(network: &'a file::Network) -> Nodes<'a> {
     let host = |host: &file::Host| Node {
+        routing: None,
         queues: host.queues,
         priority_map: host.priority_map,
         latency_min_ns: 0,
@@ -338,7 +380,8 @@ fn nodes(network: &file::Network) -> Nodes<'_> {
         frees_whole: true,
         one_latency: true,
     };
-    let switch = |switch: &file::Switch| Node {
+    let switch = |switch: &'a file::Switch| Node {
+        routing: switch.routing.as_ref(),
         queues: switch.queues,
         priority_map: switch.priority_map,
         latency_min_ns: switch.latency_min_ns.0,

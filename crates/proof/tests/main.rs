@@ -7,6 +7,10 @@ mod accepts;
 #[path = "../../sim/tests/common/mod.rs"]
 mod common;
 mod mutations;
+#[rustfmt::skip] // It is formatted where it lives.
+#[path = "../../plan/tests/routers/networks.rs"]
+mod routed_networks;
+mod routers;
 mod schedules;
 #[rustfmt::skip] // It is formatted where it lives.
 #[path = "../../sim/tests/common/searched.rs"]

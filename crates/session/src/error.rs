@@ -20,6 +20,9 @@ pub enum SessionError {
         /// The names in the plan.
         others: Vec<String>,
     },
+    /// The network has a router.
+    #[error("{0}")]
+    Routers(String),
     /// The host has several links.
     #[error("{0}")]
     SeveralLinks(String),

@@ -374,6 +374,9 @@ pub(crate) fn assign(
         });
     }
     plan.network
+        .without_routers("a session knows one layer-2 network")
+        .map_err(SessionError::Routers)?;
+    plan.network
         .without_several_links(Some(host), "a session knows one interface of its host")
         .map_err(SessionError::SeveralLinks)?;
     let unknown = |(peer, _): &&(String, _)| !hosts().any(|name| name == peer);

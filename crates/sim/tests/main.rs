@@ -15,6 +15,9 @@ mod preemption;
 mod recovery;
 mod replay;
 mod replay_vectors;
+#[path = "../../plan/tests/routers/networks.rs"]
+mod routed_networks;
+mod routers;
 mod schedules;
 mod schema;
 #[path = "common/searched.rs"]

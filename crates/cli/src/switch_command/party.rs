@@ -35,6 +35,8 @@ impl NamedSwitches {
     /// The message for the user: no such switch or port, or a plan that no switch can be told.
     pub(crate) fn of(&self, plan: &Plan) -> Result<Vec<(String, AtSwitch)>, String> {
         if !self.switches.is_empty() {
+            let why = "nothing here tells a router its tables";
+            plan.network.without_routers(why)?;
             plan.network.without_redundancy()?;
             plan.network.without_second_pass()?;
             let why = "a switch is told one way to a host";

@@ -27,7 +27,15 @@ pub(super) fn build(
     let defaults = defaults(list("defaults").first(), overrides, findings);
     let mut places: BTreeMap<String, Span> = BTreeMap::new();
     let profiles = super::gates::profiles(list("gate-profile"), findings);
-    let switches = switches(list("switch"), &profiles, &mut places, findings);
+    let mut all = switches(list("switch"), "switch", &profiles, &mut places, findings);
+    all.extend(switches(
+        list("router"),
+        "router",
+        &profiles,
+        &mut places,
+        findings,
+    ));
+    let switches = all;
     let hosts = hosts(list("host"), &profiles, &mut places, findings);
     // A default that is faulty has been told once; each link would tell it again.
     let default_rate_given = list("defaults")
@@ -82,6 +90,7 @@ pub(super) fn build(
     network.shapers = super::shapers::shapers(list("shaper"), &network, findings);
     super::gates::check(&network, records, findings);
     super::ports::check(&network, records, findings);
+    super::routers::check(&network, records, findings);
     super::preemption::check(&network, records, findings);
     Some(network)
 }
@@ -178,7 +187,7 @@ fn claim(
 ) -> Option<String> {
     let name = record.text("name")?;
     if places.contains_key(name) {
-        let help = Some("each host and switch has a name of its own".to_owned());
+        let help = Some("each host, switch and router has a name of its own".to_owned());
         findings.at(
             &record.place("name"),
             format!("{what} \"{name}\": the name is taken"),
@@ -198,15 +207,17 @@ fn queues(record: &Record, default: u8) -> u8 {
         .unwrap_or(default)
 }
 
+/// Reads the switches, or the routers.
 fn switches(
     records: &[Record],
+    kind: &str,
     profiles: &Profiles,
     places: &mut BTreeMap<String, Span>,
     findings: &mut Findings<'_>,
 ) -> Vec<Switch> {
     let mut switches = Vec::new();
     for record in records {
-        let Some(name) = claim(record, "switch", places, findings) else {
+        let Some(name) = claim(record, kind, places, findings) else {
             continue;
         };
         let (size, shared) = match (record.buffer("buffer"), record.buffer("shared-buffer")) {
@@ -238,6 +249,7 @@ fn switches(
             cut_through: super::ports::cut_through(record).unwrap_or_default(),
             preemption: super::preemption::of_node(record, findings),
             ports: Vec::new(),
+            routing: (kind == "router").then(|| super::routers::routing(record)),
         });
     }
     switches
@@ -304,7 +316,7 @@ fn best_effort(
         }
         let routes = to
             .iter()
-            .filter_map(|(name, _, span)| find_route(context, host, name, span, findings))
+            .filter_map(|(name, _, span)| find_route(context, (host, name), None, span, findings))
             .collect();
         let wire_bytes = frame_bytes + context.defaults.frame_overhead_bytes;
         let wire_bits = Ratio::whole(i128::from(wire_bytes) * 8);

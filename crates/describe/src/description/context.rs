@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::fault::Findings;
 use super::nodes::Nodes;
+use super::routers::Kept;
 use super::walk::{Record, Span};
 use crate::network::Defaults;
 use crate::ratio::Ratio;
@@ -58,10 +59,10 @@ pub(super) fn find_host(
 ) -> Option<usize> {
     let found = context.nodes.host(name);
     if found.is_none() {
-        if context.nodes.is_switch(name) {
+        if let Some(kind) = context.nodes.kind_word(name) {
             findings.at(
                 span,
-                format!("{what} \"{name}\" is a switch, not a host"),
+                format!("{what} \"{name}\" is a {kind}, not a host"),
                 None,
             );
         } else {
@@ -77,15 +78,30 @@ pub(super) fn find_host(
     found
 }
 
-/// Returns the route between two hosts; notes a fault if there is none.
+/// Returns the route between two hosts; notes a fault if there is none. `kept` says why no router may be on it.
 pub(super) fn find_route(
     context: &Context<'_>,
-    from: &str,
-    to: &str,
+    (from, to): (&str, &str),
+    kept: Option<Kept>,
     span: &Span,
     findings: &mut Findings<'_>,
 ) -> Option<Vec<String>> {
-    let way = context.nodes.way(from, to);
+    let way = match kept {
+        None => context.nodes.routed_way(from, to),
+        Some(_) => context.nodes.way(from, to),
+    };
+    if let (None, Some(kept)) = (&way, kept) {
+        let routed = context.nodes.routed_way(from, to);
+        let is_router = |name: &&String| context.nodes.kind_word(name) == Some("router");
+        if let Some(router) = routed.iter().flatten().find(is_router) {
+            let message = format!(
+                "\"{to}\" is reached from \"{from}\" through router \"{router}\" only, but {}",
+                kept.why
+            );
+            findings.at(span, message, Some(kept.help.to_owned()));
+            return None;
+        }
+    }
     if way.is_none()
         && context.links_complete
         && context.nodes.has_link(from)

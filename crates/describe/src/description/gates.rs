@@ -112,6 +112,7 @@ pub(super) fn check(network: &Network, records: &Records, findings: &mut Finding
     if !network.streams.iter().any(|stream| stream.time_triggered) {
         return;
     }
+    let routers = network.routers();
     // Which time-triggered stream has a queue of a gated port.
     let mut taken: BTreeMap<(&str, &str, u8), &str> = BTreeMap::new();
     for stream in network
@@ -161,8 +162,9 @@ pub(super) fn check(network: &Network, records: &Records, findings: &mut Finding
         let Some(record) = by_name.get(stream.stated_name()) else {
             continue;
         };
-        let shared = hops(&stream.routes).into_iter().find_map(|(from, to)| {
-            let queue = network.class(from, stream.pcp);
+        let mut hops = routers.hops_of_all(&stream.routes, stream.marks());
+        let shared = hops.find_map(|(from, to, pcp)| {
+            let queue = network.class(from, pcp);
             Some((from, to, queue, *taken.get(&(from, to, queue))?))
         });
         if let Some((from, to, queue, other)) = shared {
@@ -175,8 +177,9 @@ pub(super) fn check(network: &Network, records: &Records, findings: &mut Finding
         }
     }
     for (index, allowance) in network.best_effort.iter().enumerate() {
-        let shared = hops(&allowance.routes).into_iter().find_map(|(from, to)| {
-            let queue = network.class(from, 0);
+        let mut hops = routers.hops_of_all(&allowance.routes, allowance.marks());
+        let shared = hops.find_map(|(from, to, pcp)| {
+            let queue = network.class(from, pcp);
             Some((from, to, queue, *taken.get(&(from, to, queue))?))
         });
         // Where one is faulty the others cannot be told apart, and the file is refused all the same.

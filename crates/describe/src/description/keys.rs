@@ -43,6 +43,11 @@ pub(crate) enum Kind {
     PriorityMap,
     /// A list of priorities.
     Priorities,
+    /// A table from DSCP to a number from 0 to `most`.
+    Codes {
+        /// The largest number.
+        most: u8,
+    },
     /// One of a few words.
     Choice(&'static [&'static str]),
 }

@@ -43,7 +43,7 @@ pub(super) fn links(
                     .map(|near| format!("did you mean \"{near}\"?"));
                 findings.at(
                     span,
-                    format!("link end \"{end}\": there is no such host or switch"),
+                    format!("link end \"{end}\": there is no such {}", nodes.kinds()),
                     help,
                 );
             }

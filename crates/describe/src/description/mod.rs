@@ -17,6 +17,7 @@ mod nodes;
 mod ports;
 mod preemption;
 mod priorities;
+mod routers;
 mod shapers;
 mod streams;
 mod value;

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::network::{Host, Switch};
+use crate::network::{Host, Switch, kept};
 use crate::route::Joined;
 
 /// The place of a switch in the spanning forest.
@@ -18,12 +18,17 @@ struct Place {
     root: usize,
 }
 
-/// Hosts and switches under one numbering: hosts first, then switches.
+/// Hosts, routers and switches under one numbering: hosts first, then routers, then switches.
 pub(super) struct Nodes<'a> {
     numbers: BTreeMap<&'a str, usize>,
     names: Vec<&'a str>,
     host_count: usize,
+    /// The number of the first switch.
+    first_switch: usize,
+    /// Layer 2: switches forward, routers do not.
     graph: Joined,
+    /// Switches and routers forward. Absent without routers: then it would be the same.
+    routed: Option<Joined>,
     joined: BTreeSet<(usize, usize)>,
     forest: Vec<Option<Place>>,
     /// True if some switches are joined by more than one path.
@@ -32,11 +37,15 @@ pub(super) struct Nodes<'a> {
 
 impl<'a> Nodes<'a> {
     pub(super) fn new(hosts: &'a [Host], switches: &'a [Switch]) -> Nodes<'a> {
-        let names: Vec<&str> = hosts
-            .iter()
-            .map(|host| host.name.as_str())
-            .chain(switches.iter().map(|switch| switch.name.as_str()))
-            .collect();
+        let of_kind = |routes: bool| {
+            let all = switches.iter();
+            let all = all.filter(move |it| it.routing.is_some() == routes);
+            all.map(|it| it.name.as_str())
+        };
+        let mut names: Vec<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
+        names.extend(of_kind(true));
+        let first_switch = names.len();
+        names.extend(of_kind(false));
         let numbers = names
             .iter()
             .enumerate()
@@ -45,7 +54,9 @@ impl<'a> Nodes<'a> {
         Nodes {
             numbers,
             host_count: hosts.len(),
-            graph: Joined::new(hosts.len(), names.len()),
+            first_switch,
+            graph: Joined::new(first_switch, names.len()),
+            routed: (first_switch > hosts.len()).then(|| Joined::new(hosts.len(), names.len())),
             joined: BTreeSet::new(),
             forest: vec![None; names.len()],
             loops: false,
@@ -76,12 +87,30 @@ impl<'a> Nodes<'a> {
         self.number(name).filter(|number| *number < self.host_count)
     }
 
-    pub(super) fn is_switch(&self, name: &str) -> bool {
-        self.number(name)
-            .is_some_and(|number| self.forwards(number))
+    /// Returns what the node is, in a word.
+    pub(super) fn kind_word(&self, name: &str) -> Option<&'static str> {
+        let number = self.number(name)?;
+        Some(match number {
+            _ if number < self.host_count => "host",
+            _ if number < self.first_switch => "router",
+            _ => "switch",
+        })
     }
 
-    /// True for a switch. Hosts never forward.
+    pub(super) fn has_routers(&self) -> bool {
+        self.routed.is_some()
+    }
+
+    /// Returns the kinds of nodes of the description, for a message about a name that is none of them.
+    pub(super) fn kinds(&self) -> &'static str {
+        if self.has_routers() {
+            "host, switch or router"
+        } else {
+            "host or switch"
+        }
+    }
+
+    /// True for a switch or a router. Hosts never forward.
     pub(super) fn forwards(&self, number: usize) -> bool {
         number >= self.host_count
     }
@@ -106,12 +135,15 @@ impl<'a> Nodes<'a> {
             return false;
         }
         self.graph.join(a, b);
+        if let Some(routed) = &mut self.routed {
+            routed.join(a, b);
+        }
         true
     }
 
     /// Builds the spanning forest over the switches, once all links are known.
     pub(super) fn settle(&mut self) {
-        for root in self.host_count..self.names.len() {
+        for root in self.first_switch..self.names.len() {
             if self.forest[root].is_some() {
                 continue;
             }
@@ -123,7 +155,7 @@ impl<'a> Nodes<'a> {
             let mut waiting = VecDeque::from([(root, 0)]);
             while let Some((node, depth)) = waiting.pop_front() {
                 for next in self.graph.neighbours(node) {
-                    if next >= self.host_count && self.forest[next].is_none() {
+                    if next >= self.first_switch && self.forest[next].is_none() {
                         self.forest[next] = Some(Place {
                             above: node,
                             depth: depth + 1,
@@ -134,7 +166,7 @@ impl<'a> Nodes<'a> {
                 }
             }
         }
-        let between = |(a, _): &&(usize, usize)| *a >= self.host_count;
+        let between = |(a, _): &&(usize, usize)| *a >= self.first_switch;
         let links = self.joined.iter().filter(between).count();
         let hanging = self.forest.iter().flatten().filter(|it| it.depth > 0);
         self.loops = links > hanging.count();
@@ -174,10 +206,26 @@ impl<'a> Nodes<'a> {
                 "\"{from}\" and \"{to}\" have no link between switches on their way: there are no two ways"
             )
         } else {
+            let through = self.two_through_a_router(first, last);
+            let through = through.map_or_else(String::new, |router| {
+                format!(
+                    "; two ways would pass router \"{router}\", but {}",
+                    kept::REDUNDANT
+                )
+            });
             format!(
-                "there are no two ways from \"{from}\" to \"{to}\" that share no link between switches"
+                "there are no two ways from \"{from}\" to \"{to}\" that share no link between switches{through}"
             )
         }))
+    }
+
+    /// Returns the first router on two ways between two switches that share no link, if there are such ways.
+    fn two_through_a_router(&self, from: usize, to: usize) -> Option<&'a str> {
+        let routed = self.routed.as_ref().filter(|_| from != to)?;
+        let ways = routed.disjoint(from, to)?;
+        let mut nodes = ways.iter().flatten();
+        let router = nodes.find(|node| **node < self.first_switch)?;
+        Some(self.names[*router])
     }
 
     /// Returns where the ways of two copies may part: at the host if it has several links, and at its switch.
@@ -190,6 +238,15 @@ impl<'a> Nodes<'a> {
     /// True for a host that can send over more than one link.
     fn has_several_links(&self, node: usize) -> bool {
         !self.forwards(node) && self.neighbours(node).len() > 1
+    }
+
+    /// Returns the shortest route between two hosts through switches and routers, by the order of [`crate::route`].
+    pub(super) fn routed_way(&self, from: &str, to: &str) -> Option<Vec<String>> {
+        let Some(routed) = &self.routed else {
+            return self.way(from, to);
+        };
+        let way = routed.shortest(self.number(from)?, self.number(to)?)?;
+        Some(self.named(&way))
     }
 
     /// Returns the shortest route between two hosts, through switches only, by the order of [`crate::route`].

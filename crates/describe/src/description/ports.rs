@@ -20,7 +20,8 @@ pub(super) fn check(network: &Network, records: &Records, findings: &mut Finding
         for record in records.get(table).into_iter().flatten() {
             let switch = record.text(key).and_then(|name| network.switch(name));
             let cuts = cut_through(record).is_some_and(|cut| !cut.is_off());
-            let Some(switch) = switch.filter(|_| cuts) else {
+            // A router never cuts through, which is told elsewhere.
+            let Some(switch) = switch.filter(|it| cuts && it.routing.is_none()) else {
                 continue;
             };
             let shaped = network.shapers.iter().any(|it| it.node == switch.name);

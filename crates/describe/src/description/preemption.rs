@@ -43,6 +43,7 @@ pub(super) fn check(network: &Network, records: &Records, findings: &mut Finding
             .and_then(|_| named("port", "switch", &fault.node));
         let record = port
             .or_else(|| named("switch", "name", &fault.node))
+            .or_else(|| named("router", "name", &fault.node))
             .or_else(|| named("host", "name", &fault.node));
         let place = record.map_or(0..0, |record| record.place("preemptable"));
         findings.at(&place, fault.message, fault.help);

@@ -6,6 +6,7 @@ use super::context::{
     Context, burst_too_small, bytes, find_host, find_route, frame_limits, frame_size, ns, receivers,
 };
 use super::fault::Findings;
+use super::routers::Kept;
 use super::walk::{Record, Span};
 use crate::network::{Contract, ContractKind, Semantics, Stream, Transport};
 use crate::ratio::Ratio;
@@ -161,10 +162,8 @@ fn stream(record: &Record, context: &Context<'_>, findings: &mut Findings<'_>) -
         (Some(listeners), Some(_)) => routes(record, talker, listeners, context, findings),
         _ => None,
     };
-    let transport = match record.text("transport") {
-        Some("udp") => Transport::Udp,
-        _ => Transport::Rtdip,
-    };
+    let transport = transport(record);
+    let dscp = super::routers::dscp(record, context, findings);
     let vlan = record.integer("vlan").and_then(|id| u16::try_from(id).ok());
     let sizes = sizes(record, transport, record.has("vlan"), findings);
     let wire_bytes = sizes.map(|(frame, _)| frame + context.defaults.frame_overhead_bytes);
@@ -198,6 +197,7 @@ fn stream(record: &Record, context: &Context<'_>, findings: &mut Findings<'_>) -
             .integer("priority")
             .and_then(|pcp| u8::try_from(pcp).ok())
             .unwrap_or(0),
+        dscp,
         deadline_ns: record.quantity("deadline").map(ns),
         published_delay_ns: record.quantity("published-delay").map(ns),
         semantics: match record.text("semantics") {
@@ -215,7 +215,14 @@ fn stream(record: &Record, context: &Context<'_>, findings: &mut Findings<'_>) -
     })
 }
 
-fn time_triggered(record: &Record) -> bool {
+pub(super) fn transport(record: &Record) -> Transport {
+    match record.text("transport") {
+        Some("udp") => Transport::Udp,
+        _ => Transport::Rtdip,
+    }
+}
+
+pub(super) fn time_triggered(record: &Record) -> bool {
     record.text("schedule") == Some("time-triggered")
 }
 
@@ -381,7 +388,10 @@ fn routes(
         }
         let found: Vec<_> = listeners
             .iter()
-            .filter_map(|(name, _, span)| find_route(context, talker, name, span, findings))
+            .filter_map(|(name, _, span)| {
+                let kept = Kept::of(record);
+                find_route(context, (talker, name), kept, span, findings)
+            })
             .collect();
         return Some(found);
     };
@@ -426,7 +436,10 @@ fn explicit(
                 .map(|near| format!("did you mean \"{near}\"?"));
             findings.at(
                 span,
-                format!("route: \"{name}\": there is no such host or switch"),
+                format!(
+                    "route: \"{name}\": there is no such {}",
+                    context.nodes.kinds()
+                ),
                 help,
             );
         }
@@ -462,15 +475,18 @@ fn explicit(
         let message = format!("route ends at \"{last}\", but the listener is \"{listener}\"");
         findings.at(last_span, message, Some(format!("end with \"{listener}\"")));
     }
-    for (name, span) in between
-        .iter()
-        .filter(|(name, _)| !context.nodes.is_switch(name))
-    {
-        findings.at(
-            span,
-            format!("route: \"{name}\" is a host, which forwards nothing"),
-            None,
-        );
+    for (name, span) in between {
+        match (context.nodes.kind_word(name), Kept::of(record)) {
+            (Some("host"), _) => {
+                let message = format!("route: \"{name}\" is a host, which forwards nothing");
+                findings.at(span, message, None);
+            }
+            (Some("router"), Some(kept)) => {
+                let message = format!("route: it passes router \"{name}\", but {}", kept.why);
+                findings.at(span, message, Some(kept.help.to_owned()));
+            }
+            _ => {}
+        }
     }
     for pair in stated.windows(2) {
         let [(a_name, _), (b_name, span)] = pair else {

@@ -148,6 +148,9 @@ pub(super) fn parse_value(
         (Kind::Priorities, DeValue::Array(items)) => {
             super::priorities::set(key.name, items, findings).map(Value::Priorities)
         }
+        (Kind::Codes { most }, DeValue::Table(codes)) => {
+            super::routers::codes(key.name, most, codes, findings).map(Value::Codes)
+        }
         (Kind::Latency, DeValue::String(text)) => {
             let max = latency_end(key.name, text, &span, findings)?;
             Some(Value::Latency(Ratio::ZERO, max))
@@ -281,6 +284,8 @@ const fn wanted(kind: Kind) -> &'static str {
         Kind::Buffer => "an amount of data such as \"512 KiB\" or \"86 x 1514 B\"",
         Kind::PriorityMap => "a list of eight queues, or \"802.1q\" or \"802.1q-avb\"",
         Kind::Priorities => "a list of priorities such as [0, 1]",
+        Kind::Codes { most: 7 } => "a table from DSCP to priority such as { 46 = 6 }",
+        Kind::Codes { .. } => "a table from DSCP to DSCP such as { 46 = 34 }",
         Kind::Choice(_) => "one of few words",
     }
 }

@@ -26,6 +26,8 @@ pub(crate) enum Value {
     Classes([u8; 8]),
     /// Priorities in ascending order.
     Priorities(Vec<u8>),
+    /// A number for each of some DSCPs.
+    Codes(BTreeMap<u8, u8>),
 }
 
 /// One table of the file. Values with a fault are absent, but listed in `given`.
@@ -99,6 +101,14 @@ impl Record {
     pub(crate) fn priorities(&self, key: &str) -> Option<&[u8]> {
         match self.values.get(key) {
             Some((Value::Priorities(priorities), _)) => Some(priorities),
+            _ => None,
+        }
+    }
+
+    /// Returns the number of each stated DSCP.
+    pub(crate) fn codes(&self, key: &str) -> Option<&BTreeMap<u8, u8>> {
+        match self.values.get(key) {
+            Some((Value::Codes(codes), _)) => Some(codes),
             _ => None,
         }
     }

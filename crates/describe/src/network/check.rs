@@ -148,6 +148,7 @@ impl Network {
                 .collect(),
         };
         self.check_streams(&ways)?;
+        self.check_routers()?;
         self.check_others(&ways, &nodes)
     }
 

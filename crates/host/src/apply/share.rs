@@ -120,6 +120,12 @@ pub enum ShareError {
         /// The port, the reason, and what would be right.
         message: String,
     },
+    /// The network has a router.
+    #[error("{message}")]
+    Routers {
+        /// The router, the reason, and what would be right.
+        message: String,
+    },
     /// The host has several links.
     #[error("{message}")]
     SeveralLinks {
@@ -152,7 +158,7 @@ pub enum ShareError {
 /// Returns the share of `host` in a plan that was made from `network`.
 ///
 /// # Errors
-/// The plan has no such host, it has several links, its port preempts frames, or its gate list does not fill its cycle exactly.
+/// The plan has no such host or has a router, the host has several links, its port preempts frames, or its gate list does not fill its cycle exactly.
 pub fn share(network: &Network, plan: &Plan, host: &str) -> Result<Share, ShareError> {
     let Some(own) = network.host(host) else {
         return Err(ShareError::NoHost {
@@ -160,6 +166,9 @@ pub fn share(network: &Network, plan: &Plan, host: &str) -> Result<Share, ShareE
             hosts: network.hosts.iter().map(|one| one.name.clone()).collect(),
         });
     };
+    network
+        .without_routers("rtwire sets up hosts of one layer-2 network")
+        .map_err(|message| ShareError::Routers { message })?;
     let why = "rtwire sets up one interface of a host";
     network
         .without_several_links(Some(host), why)

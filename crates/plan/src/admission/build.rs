@@ -161,6 +161,13 @@ impl Admission {
         let range = |what: &str| AdmissionError::Range {
             what: format!("port {shown}: {what}"),
         };
+        let switch = network.switch(name.from);
+        if switch.is_some_and(|switch| switch.routing.is_some()) {
+            return Err(AdmissionError::Unsupported {
+                port: shown,
+                what: "a router's priorities".to_owned(),
+            });
+        }
         if network.gates(name.from).is_some() {
             return Err(AdmissionError::Unsupported {
                 port: shown,
@@ -186,7 +193,6 @@ impl Admission {
         let rate = name.rate_bps << RATE_BITS;
         let latency = time_up(latency_ns.min(LONGEST_NS));
         let latency_bits = super::check::bits_up(rate, latency);
-        let switch = network.switch(name.from);
         // What comes during the latency, and the frame that is being sent.
         let taken_bits = match switch.map(|switch| switch.buffer.release) {
             Some(Release::Frame) => latency_bits + self.largest_frame_bits,

@@ -5,13 +5,14 @@ use crate::bound::segments::{Segments, cut};
 use crate::certificate::{Piece, PromiseFacts, picoseconds};
 use crate::identity::Identity;
 use crate::mapping::Mapped;
-use crate::network::{ContractKind, Stream};
+use crate::network::{ContractKind, Routers, Stream};
 use crate::plan::{PortPlan, Promise, Shaper, StreamPlan, Term, TermKind};
 use rtwire_describe::ratio::{Overflow, Ratio};
 
 /// The values from which the promises of routes are made.
 pub(super) struct Ways<'a, 'g> {
     pub(super) mapped: &'a Mapped,
+    pub(super) routers: &'a Routers<'a>,
     pub(super) results: &'a [PortResult],
     pub(super) ports: &'a [PortPlan],
     pub(super) segments: &'a mut Segments<'g>,
@@ -50,6 +51,7 @@ pub(super) fn stream_plan(
         promises.push(Promise {
             listener: listener.clone(),
             route: route.clone(),
+            priorities: ways.routers.priorities(route, stream.marks()),
             delay_ns,
             terms: terms.unwrap_or_default(),
             deadline_ns: stream.deadline_ns,

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::net::Ipv4Addr;
 
 use super::{BestEffortPlan, Destination, Identity, LARGEST_NUMBER, group_address};
-use crate::network::{BestEffort, Host, Network, Stream, Transport, class_by};
+use crate::network::{BestEffort, Host, Network, Routers, Stream, Transport, class_by};
 use crate::plan::Plan;
 
 /// The first port for streams whose description states none.
@@ -100,9 +100,10 @@ pub(crate) fn assign(network: &Network, kept: Option<&Kept>) -> Result<Assigned,
         .enumerate()
         .map(|(index, host)| (host.name.as_str(), (index, host)))
         .collect();
+    let routers = network.routers();
     let mut flows: Vec<Flow<'_>> = Vec::with_capacity(network.streams.len());
     for stream in &network.streams {
-        flows.push(stream_flow(stream, &hosts, kept));
+        flows.push(stream_flow(stream, &hosts, &routers, kept));
     }
     for allowance in &network.best_effort {
         let ways = allowance.to.iter();
@@ -143,7 +144,14 @@ pub(crate) fn assign(network: &Network, kept: Option<&Kept>) -> Result<Assigned,
     })
 }
 
-fn stream_flow<'a>(stream: &'a Stream, hosts: &Hosts<'_>, kept: Option<&'a Kept>) -> Flow<'a> {
+fn stream_flow<'a>(
+    stream: &'a Stream,
+    hosts: &Hosts<'_>,
+    routers: &Routers<'_>,
+    kept: Option<&'a Kept>,
+) -> Flow<'a> {
+    let mut routes = stream.routes.iter();
+    let routed = routes.any(|route| routers.first(route).is_some());
     let queue = hosts.get(stream.talker.as_str()).map_or(0, |(_, host)| {
         class_by(host.priority_map.as_ref(), stream.pcp, host.queues)
     });
@@ -162,6 +170,7 @@ fn stream_flow<'a>(stream: &'a Stream, hosts: &Hosts<'_>, kept: Option<&'a Kept>
         identity: Identity {
             vlan: stream.vlan,
             pcp: stream.pcp,
+            dscp: routed.then_some(stream.marks().dscp),
             queue,
             ..Identity::none()
         },

@@ -95,7 +95,7 @@ impl fmt::Display for Reason {
                 excess_bytes,
             } => write!(
                 f,
-                "switch {node}: its ports together need {} B but share {} B: {} B too few",
+                "all ports of {node} together need {} B but share {} B: {} B too few",
                 grouped(needed_bytes),
                 grouped(buffer_bytes),
                 grouped(excess_bytes)
@@ -107,7 +107,7 @@ impl fmt::Display for Reason {
                 excess_frames,
             } => write!(
                 f,
-                "switch {node}: up to {} frames wait in all but the pool holds {}: {} too few",
+                "all ports of {node}: up to {} frames wait but the pool holds {}: {} too few",
                 grouped(needed_frames),
                 grouped(buffer_frames),
                 grouped(excess_frames)

@@ -29,20 +29,25 @@ pub(super) fn unscheduled(
         .map(|stream| {
             let contract = &stream.contract;
             let line = (contract.burst, contract.rate);
-            (&stream.routes, stream.pcp, stream.wire_bytes, line)
+            (&stream.routes, stream.marks(), stream.wire_bytes, line)
         });
     let others = network.best_effort.iter().map(|allowance| {
         let line = (allowance.burst, allowance.rate);
-        (&allowance.routes, 0, allowance.wire_bytes, line)
+        (
+            &allowance.routes,
+            allowance.marks(),
+            allowance.wire_bytes,
+            line,
+        )
     });
     let ppb = i128::from(network.defaults.clock_drift_ppb);
     let drift = Ratio::new(1_000_000_000 + ppb, 1_000_000_000)?;
     let whole = |value: Ratio| u64::try_from(value.ceil()).map_err(|_| Overflow);
-    for (routes, pcp, bytes, (burst, rate)) in streams.chain(others) {
+    let routers = network.routers();
+    for (routes, marks, bytes, (burst, rate)) in streams.chain(others) {
         let mut told: Vec<usize> = Vec::new();
-        for pair in routes.iter().flat_map(|route| route.windows(2)) {
-            let [from, to] = pair else { continue };
-            let Some(&at) = numbers.get(&(from.clone(), to.clone())) else {
+        for (from, to, pcp) in routers.hops_of_all(routes, marks) {
+            let Some(&at) = numbers.get(&(from.to_owned(), to.to_owned())) else {
                 continue;
             };
             if told.contains(&at) {

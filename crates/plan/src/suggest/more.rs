@@ -376,32 +376,34 @@ pub(super) fn regulators(search: &mut Search<'_>) -> Option<Suggestion> {
     // Towards the talkers, until each port before a regulator has one. Each round adds one at least.
     loop {
         let mut missing: Vec<PortShaper> = Vec::new();
+        let routers = search.base.routers();
         for stream in &trial.streams {
-            for hops in stream
-                .routes
-                .iter()
-                .flat_map(|route| route.windows(3).skip(1))
-            {
-                let [before, node, to] = hops else { continue };
+            let routes = stream.routes.iter();
+            let ways = routes.flat_map(|route| {
+                let hops: Vec<_> = routers.hops(route, stream.marks()).collect();
+                let pairs = hops.windows(2).skip(1).map(|pair| (pair[0], pair[1]));
+                pairs.collect::<Vec<_>>()
+            });
+            for ((before, node, pcp), (_, to, next)) in ways {
                 let regulated = |node: &str, to: &str| {
-                    trial.shaper(node, to, trial.class(node, stream.pcp))
+                    trial.shaper(node, to, trial.class(node, next))
                         == Some(ShaperKind::Asynchronous)
                 };
                 let known = |one: &PortShaper| {
-                    one.node == *before
-                        && one.to.as_ref() == Some(node)
-                        && trial.class(before, one.pcp) == trial.class(before, stream.pcp)
+                    one.node == before
+                        && one.to.as_deref() == Some(node)
+                        && trial.class(before, one.pcp) == trial.class(before, pcp)
                 };
                 // A class with a credit there can have no regulator as well.
                 let free = || {
-                    let class = trial.class(before, stream.pcp);
+                    let class = trial.class(before, pcp);
                     trial.shaper(before, node, class).is_none()
                 };
                 if regulated(node, to) && free() && !missing.iter().any(known) {
                     missing.push(PortShaper {
-                        node: before.clone(),
-                        to: Some(node.clone()),
-                        pcp: stream.pcp,
+                        node: before.to_owned(),
+                        to: Some(node.to_owned()),
+                        pcp,
                         kind: ShaperKind::Asynchronous,
                     });
                 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::network::Network;
+use crate::network::{Marks, Network};
 
 /// Returns true if the routes and queues of time-triggered streams are allowed.
 ///
@@ -22,6 +22,7 @@ pub(super) fn legal(network: &Network) -> bool {
     for stream in scheduled() {
         for (from, to) in hops(&stream.routes) {
             if network.gates(from).is_none() {
+                // Routers, too: they have no gates.
                 if network.switch(from).is_some() {
                     return false;
                 }
@@ -33,18 +34,20 @@ pub(super) fn legal(network: &Network) -> bool {
             taken.insert((from, to, network.class(from, stream.pcp)));
         }
     }
-    let free = |routes: &[Vec<String>], pcp: u8| {
-        hops(routes).all(|(from, to)| !taken.contains(&(from, to, network.class(from, pcp))))
+    let routers = network.routers();
+    let free = |routes: &[Vec<String>], marks: Marks| {
+        let mut hops = routers.hops_of_all(routes, marks);
+        hops.all(|(from, to, pcp)| !taken.contains(&(from, to, network.class(from, pcp))))
     };
     let others = network
         .streams
         .iter()
         .filter(|stream| !stream.time_triggered);
-    let mut others = others.map(|stream| (&stream.routes, stream.pcp));
-    // Best effort has priority 0.
-    let mut best_effort = network.best_effort.iter().map(|one| (&one.routes, 0));
-    others.all(|(routes, pcp)| free(routes, pcp))
-        && best_effort.all(|(routes, pcp)| free(routes, pcp))
+    let mut others = others.map(|stream| (&stream.routes, stream.marks()));
+    let best_effort = network.best_effort.iter();
+    let mut best_effort = best_effort.map(|one| (&one.routes, one.marks()));
+    others.all(|(routes, marks)| free(routes, marks))
+        && best_effort.all(|(routes, marks)| free(routes, marks))
 }
 
 fn hops(routes: &[Vec<String>]) -> impl Iterator<Item = (&str, &str)> {

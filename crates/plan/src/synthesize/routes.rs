@@ -14,13 +14,15 @@ const MOST_STEPS: usize = 20_000;
 /// The neighbours of each node.
 pub(super) struct Neighbours<'a> {
     of: BTreeMap<&'a str, Vec<&'a str>>,
-    switches: BTreeSet<&'a str>,
+    /// Switches, and routers where they forward the streams that are looked at.
+    through: BTreeSet<&'a str>,
     /// False if there is one way between any two nodes.
     has_loops: bool,
 }
 
 impl<'a> Neighbours<'a> {
-    pub(super) fn new(network: &'a Network) -> Neighbours<'a> {
+    /// Prepares a network, for streams that pass routers or for those that pass none.
+    pub(super) fn new(network: &'a Network, passes_routers: bool) -> Neighbours<'a> {
         let mut of: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for link in &network.links {
             let [a, b] = &link.ends;
@@ -30,7 +32,10 @@ impl<'a> Neighbours<'a> {
         let switches = network.switches.iter();
         Neighbours {
             of,
-            switches: switches.map(|switch| switch.name.as_str()).collect(),
+            through: switches
+                .filter(|switch| passes_routers || switch.routing.is_none())
+                .map(|switch| switch.name.as_str())
+                .collect(),
             has_loops: network.has_loops(),
         }
     }
@@ -45,7 +50,7 @@ impl<'a> Neighbours<'a> {
         let mut waiting = VecDeque::from([to]);
         while let Some(node) = waiting.pop_front() {
             let here = far.get(node).copied().unwrap_or(0);
-            if node != to && !self.switches.contains(node) {
+            if node != to && !self.through.contains(node) {
                 continue;
             }
             for next in self.near(node) {
@@ -124,7 +129,7 @@ impl Walk<'_, '_> {
         let near = self.near;
         for &next in near.near(here) {
             let reaches = self.far.get(next).is_some_and(|far| *far < links);
-            let through = next == self.to || near.switches.contains(next);
+            let through = next == self.to || near.through.contains(next);
             if reaches && through && !self.way.contains(&next) {
                 self.way.push(next);
                 self.on(links - 1);
@@ -138,11 +143,24 @@ impl Walk<'_, '_> {
 mod tests {
     use super::*;
 
+    /// A way through a router is one for UDP only.
+    #[test]
+    fn a_layer_2_stream_has_no_way_through_a_router() {
+        let text = include_str!("../../../../examples/ring.toml");
+        let mut network = crate::read(text, "ring.toml", &[]).unwrap();
+        let router = network.switches.iter_mut().find(|it| it.name == "s4");
+        router.unwrap().routing = Some(crate::network::Routing::default());
+        let stream = network.streams.iter().find(|one| one.name == "1-to-3");
+        let stated = &stream.unwrap().routes[0];
+        assert_eq!(Neighbours::new(&network, false).routes(stated).len(), 1);
+        assert_eq!(Neighbours::new(&network, true).routes(stated).len(), 2);
+    }
+
     #[test]
     fn a_ring_has_two_ways() {
         let text = include_str!("../../../../examples/ring.toml");
         let network = crate::read(text, "ring.toml", &[]).unwrap();
-        let near = Neighbours::new(&network);
+        let near = Neighbours::new(&network, false);
         let routes = |name: &str| {
             let stream = network.streams.iter().find(|one| one.name == name).unwrap();
             near.routes(&stream.routes[0])

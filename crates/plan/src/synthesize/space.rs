@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::MayChange;
 use super::routes::Neighbours;
-use crate::network::{ContractKind, Network, Stream};
+use crate::network::{ContractKind, Marks, Network, Stream};
 use rtwire_describe::network::class_by;
 
 /// The shortest shaping interval that is chosen, nanoseconds. A talker wakes this often.
@@ -147,7 +147,7 @@ impl Space {
         all_priorities: bool,
         stated_tick_errors: &BTreeSet<String>,
     ) -> Space {
-        let near = Neighbours::new(network);
+        let near = [false, true].map(|passes_routers| Neighbours::new(network, passes_routers));
         let queues = queues(network);
         let mut by_name: BTreeMap<&str, usize> = BTreeMap::new();
         let mut entries: Vec<Entry> = Vec::new();
@@ -170,6 +170,8 @@ impl Space {
         }
         for entry in &mut entries {
             let stream = &network.streams[entry.members[0]];
+            let redundant = entry.members.len() > 1;
+            let near = &near[usize::from(stream.kept_from_routers(redundant).is_none())];
             let alone = entry.members.len() == 1 && stream.listeners.len() == 1;
             if let (true, [route]) = (alone, stream.routes.as_slice()) {
                 entry.routes = if may.routes {
@@ -226,11 +228,28 @@ fn priorities(network: &Network, queues: &Queues<'_>, entry: &mut Entry, all: bo
                 .map(String::as_str),
         );
     }
+    let routers = network.routers();
+    let behind = |node: &&str| routers.get(node).is_some();
+    let routed = nodes.iter().any(behind);
     let nodes: Vec<&[u8; 8]> = nodes.iter().filter_map(|node| queues.get(node)).collect();
-    let queues = |pcp: u8| -> Vec<u8> {
+    let at_nodes = |pcp: u8| -> Vec<u8> {
         let pcp = usize::from(pcp & 7);
         nodes.iter().map(|queues| queues[pcp]).collect()
     };
+    // Behind a router the priority is the router's: along each route, then.
+    let members = || entry.members.iter().map(|index| &network.streams[*index]);
+    let routes = || members().flat_map(|it| &it.routes).chain(&entry.routes);
+    let along = |pcp: u8| -> Vec<u8> {
+        let marks = members().next().map(|stream| Stream {
+            pcp,
+            ..stream.clone()
+        });
+        let marks = marks.map_or(Marks::BEST_EFFORT, |stream| stream.marks());
+        let hops = routes().flat_map(|route| routers.hops(route, marks));
+        hops.filter_map(|(node, _, pcp)| Some(queues.get(node)?[usize::from(pcp & 7)]))
+            .collect()
+    };
+    let queues = |pcp: u8| if routed { along(pcp) } else { at_nodes(pcp) };
     let mut known: Vec<Vec<u8>> = vec![queues(stated)];
     let mut others: Vec<u8> = (0..8).filter(|pcp| *pcp != stated).collect();
     // Of two that are as near, the higher one.
@@ -277,6 +296,10 @@ fn may_be_scheduled(network: &Network, stream: &Stream) -> bool {
         .routes
         .iter()
         .flat_map(|route| route.iter().take(route.len().saturating_sub(1)));
+    let routed = |node: &&String| network.switch(node).is_some_and(|it| it.routing.is_some());
+    if passed.clone().any(|node| routed(&node)) {
+        return false;
+    }
     let gated = passed.into_iter().any(|node| network.gates(node).is_some());
     !stream.time_triggered && one_frame && stream.shaped && gated
 }

@@ -56,6 +56,55 @@ fn a_suggestion_of_one_priority_is_a_synthesis_of_one_change() {
     );
 }
 
+/// `x` has 524 bytes on the wire (41.92 us), `y` and `z` 1024 (81.92 us) and priority 4. `x` passes two routers before it meets them
+/// at the switch: below them it takes 331.52 us, above them 249.6 us. So its DSCP must be read as 5 or more there.
+#[test]
+fn a_priority_is_raised_to_what_routers_make_of_it() {
+    let text = |table: &str, more: &str| {
+        let mut text = format!(
+            "[network]\nname = \"t\"\n[defaults]\ntick-error = \"0 us\"\nlink-rate = \"100 Mbit/s\"\n\
+             [[router]]\nname = \"r1\"\nbuffer = \"1 MB\"\n{table}\n[[router]]\nname = \"r2\"\nbuffer = \"1 MB\"\n\
+             [[switch]]\nname = \"s\"\nqueues = 8\nbuffer = \"1 MB\"\n[[host]]\nname = \"L\"\n"
+        );
+        for ends in [["r1", "r2"], ["r2", "s"], ["s", "L"]] {
+            text += &format!("[[link]]\nends = {ends:?}\n");
+        }
+        for (name, at, bytes, more) in [
+            ("x", "r1", 500, more),
+            ("y", "s", 1000, "priority = 4"),
+            ("z", "s", 1000, "priority = 4"),
+        ] {
+            text += &format!(
+                "[[host]]\nname = \"{name}-host\"\nqueues = 1\n[[link]]\nends = [\"{name}-host\", \"{at}\"]\n\
+                 [[stream]]\nname = \"{name}\"\ntalker = \"{name}-host\"\nlisteners = [\"L\"]\n\
+                 frame = \"{bytes} B\"\ninterval = \"1 ms\"\n{more}\n"
+            );
+        }
+        text
+    };
+    let x = "transport = \"udp\"\npriority = 3\ndeadline = \"300 us\"";
+    for (table, priority) in [("", "5"), ("remark = { 40 = 0, 48 = 8 }", "7")] {
+        let (found, _) = synthesized(&text(table, x), MayChange::ALL, Objective::Changes);
+        assert_eq!(found.report.certainty, Certainty::Least);
+        let changes: Vec<_> = found.report.changes.iter().map(|it| &it.key).collect();
+        assert_eq!(changes.len(), 1, "{changes:?}");
+        assert_eq!(found.report.changes[0].stream, "x");
+        assert_eq!(found.report.changes[0].new, priority, "{table}");
+    }
+    // A stated DSCP stays, so the priority of x has no part in it: y and z go below.
+    let stated = format!("{x}\ndscp = 10");
+    let (found, _) = synthesized(&text("", &stated), MayChange::ALL, Objective::Changes);
+    assert!(found.report.certainty.fits(), "{:?}", found.report);
+    let mut changed: Vec<&str> = found
+        .report
+        .changes
+        .iter()
+        .map(|it| &it.stream[..])
+        .collect();
+    changed.sort_unstable();
+    assert_eq!(changed, ["y", "z"]);
+}
+
 #[test]
 fn a_shaping_interval_no_shorter_than_must_be() {
     // Each of y and z comes in bursts of 5 kB and a frame.

@@ -1,6 +1,6 @@
 //! Builds the tables of the simulation from a network and its plan.
 
-use rtwire_plan::network::Release;
+use rtwire_plan::network::{Marks, Release};
 use rtwire_plan::{ContractKind, CutThrough, Network, Plan, Ratio, ShaperKind};
 
 use super::{
@@ -20,7 +20,7 @@ struct Draft<'a> {
     talker: &'a str,
     receivers: &'a [String],
     routes: &'a [Vec<String>],
-    pcp: u8,
+    marks: Marks,
     copy_of: Option<&'a String>,
 }
 
@@ -86,7 +86,7 @@ impl Model {
                 talker: &stream.talker,
                 receivers: &stream.listeners,
                 routes: &stream.routes,
-                pcp: stream.pcp,
+                marks: stream.marks(),
                 copy_of: stream.copy_of.as_ref(),
             };
             let contract = &stream.contract;
@@ -125,7 +125,7 @@ impl Model {
                 talker: &allowance.host,
                 receivers: &allowance.to,
                 routes: &allowance.routes,
-                pcp: 0,
+                marks: allowance.marks(),
                 copy_of: None,
             };
             let overhead = allowance.wire_bytes.saturating_sub(allowance.frame_bytes);
@@ -309,18 +309,20 @@ impl Model {
         let what = || format!("a latency on the way of \"{}\"", draft.name);
         let mut befores: Vec<Option<usize>> = Vec::new();
         let mut roots: Vec<u32> = Vec::new();
+        let routers = network.routers();
         let first_listener = number(self.listeners.len());
         for (receiver, route) in draft.receivers.iter().zip(draft.routes) {
             let mut before: Option<usize> = None;
             let mut path = Vec::new();
-            for (place, pair) in route.windows(2).enumerate() {
-                let [from, to] = pair else { continue };
-                let port = *ports.get(&(from.clone(), to.clone())).ok_or_else(|| {
-                    inconsistent(format!(
-                        "\"{}\" goes from {from} to {to}, but there is no such link",
-                        draft.name
-                    ))
-                })?;
+            for (place, (from, to, pcp)) in routers.hops(route, draft.marks).enumerate() {
+                let port = *ports
+                    .get(&(from.to_owned(), to.to_owned()))
+                    .ok_or_else(|| {
+                        inconsistent(format!(
+                            "\"{}\" goes from {from} to {to}, but there is no such link",
+                            draft.name
+                        ))
+                    })?;
                 let known = self.edges[first..]
                     .iter()
                     .position(|edge| edge.port == port);
@@ -334,7 +336,7 @@ impl Model {
                     self.edges.push(Edge {
                         port,
                         flow: number_of_flow,
-                        class: self.ports[port as usize].class_of[usize::from(draft.pcp & 7)],
+                        class: self.ports[port as usize].class_of[usize::from(pcp & 7)],
                         lane: NONE,
                         regulator: NONE,
                         bucket: number(at),

@@ -256,13 +256,74 @@ pub(crate) const TABLES: &[Table] = &[
         ],
     },
     Table {
+        name: "router",
+        many: true,
+        required: false,
+        doc: "An IP router: it forwards UDP/IPv4 and best effort, stores each frame, and reads the priority from the type of service. Layer-2, redundant and time-triggered streams pass none.",
+        one_of: &[&["buffer", "shared-buffer"]],
+        keys: &[
+            must(
+                "name",
+                Kind::Name,
+                "Its name; hosts, switches and routers share one set of names.",
+            ),
+            with_default(
+                "latency",
+                Kind::Latency,
+                "0 us",
+                "The time of each frame from its last bit on the input to its queue, as at [[switch]].",
+            ),
+            may(
+                "buffer",
+                Kind::Buffer,
+                "Memory of each port, as at [[switch]].",
+            ),
+            may(
+                "shared-buffer",
+                Kind::Buffer,
+                "One pool of memory for all ports.",
+            ),
+            with_default(
+                "buffer-release",
+                Kind::Choice(&["frame", "bit"]),
+                "frame",
+                "When memory is free again, as at [[switch]].",
+            ),
+            with_default(
+                "queues",
+                QUEUES,
+                "1",
+                "Queues of each port: 1 is FIFO, n is strict priority.",
+            ),
+            with_default("priority-map", Kind::PriorityMap, "default", PRIORITY_MAP),
+            may(
+                "dscp-priority",
+                Kind::Codes { most: 7 },
+                "The priority of frames by the DSCP with which they come: `{ 46 = 6, 34 = 5 }`. Frames with another DSCP have that of their class selector, its upper three bits. Each later port of switches has the frame with this priority, until the next router.",
+            ),
+            may(
+                "remark",
+                Kind::Codes { most: 63 },
+                "The DSCP with which frames go on, by the one with which they come: `{ 46 = 34 }`. The next router reads the new one. All others keep theirs.",
+            ),
+            with_default(
+                "cut-through",
+                Kind::Choice(CUT_THROUGH),
+                "off",
+                "A router stores each frame: all but `off` is refused.",
+            ),
+            may("preemptable", Kind::Priorities, PREEMPTABLE),
+            with_default("additional-fragment-size", ADDITIONAL_KIND, "0", ADDITIONAL),
+        ],
+    },
+    Table {
         name: "port",
         many: true,
         required: false,
-        doc: "Values of one port of a switch (`to`), of one input (`from`), or of the way from that input to that port (both). Both come before `to` alone, `to` before `from`, and all before the switch's own values.",
+        doc: "Values of one port of a switch or router (`to`), of one input (`from`), or of the way from that input to that port (both). Both come before `to` alone, `to` before `from`, and all before the switch's own values.",
         one_of: &[],
         keys: &[
-            must("switch", Kind::Name, "The switch."),
+            must("switch", Kind::Name, "The switch or router."),
             may(
                 "to",
                 Kind::Name,
@@ -346,7 +407,7 @@ pub(crate) const TABLES: &[Table] = &[
             must(
                 "node",
                 Kind::Name,
-                "The switch or host whose ports it is for.",
+                "The switch, router or host whose ports it is for.",
             ),
             may(
                 "to",
@@ -428,7 +489,12 @@ pub(crate) const TABLES: &[Table] = &[
                 "priority",
                 Kind::Integer { min: 0, max: 7 },
                 "0",
-                "Priority code point, 7 most urgent.",
+                "Priority code point, 7 most urgent. A router on the way gives another one by its tables.",
+            ),
+            may(
+                "dscp",
+                Kind::Integer { min: 0, max: 63 },
+                "The differentiated services code point with which its talker sends, for routers: with `transport = \"udp\"` only. `priority` times 8, its class selector, where absent.",
             ),
             may(
                 "deadline",
