@@ -199,7 +199,7 @@ pub(crate) fn explanation(plan: &Plan, name: &str) -> String {
     text
 }
 
-/// Says where on a route a router gives the frames a priority.
+/// Names each router of a route with the priority that frames have behind it.
 fn priorities(plan: &Plan, stream: &StreamPlan, promise: &Promise) -> String {
     let routers = plan.network.routers();
     let mut text = format!("priority {}", stream.identity.pcp);

@@ -265,7 +265,7 @@ pub struct Stream {
     pub contract: Contract,
     /// True if the talker shapes the stream.
     pub shaped: bool,
-    /// Priority code point, 0 to 7, 7 most urgent: that of its talker, until a router gives another one.
+    /// Priority code point, 0 to 7, 7 most urgent: that of its talker, and up to the first router.
     pub pcp: u8,
     /// Differentiated services code point, 0 to 63, if it is stated (see [`Stream::marks`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -144,7 +144,7 @@ fn the_plan_names_routers_and_its_fingerprint_has_their_tables() {
 }
 
 /// Best effort of 1538 bytes on the wire (123.04 us) has DSCP 0. It is below a stream of priority 2 (81.92 us) at the router, unless
-/// its table gives 0 a priority: then the stream waits for the whole burst of three.
+/// its table has a priority for 0: then the stream waits for the whole burst of three.
 #[test]
 fn best_effort_has_dscp_0_at_a_router() {
     let text = |table: &str| {

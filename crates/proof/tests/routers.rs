@@ -50,7 +50,7 @@ fn promises_behind_routers_are_proved_from_their_tables() {
     assert!(others > 15, "{others}");
 }
 
-/// What routers do not forward has no promise there.
+/// A stream that no router forwards has no promise there.
 #[test]
 fn a_layer_2_stream_over_a_router_is_refused() {
     let mut seen = 0;
