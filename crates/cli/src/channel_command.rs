@@ -203,7 +203,7 @@ fn send(arguments: &SendArguments) -> Result<u8, Fault> {
         let earliest_tai_ns = clock::now_ns(Clock::Tai).max(launch_tai_ns + 1);
         if let Some(next_tai_ns) = channel.next_launch_tai_ns(earliest_tai_ns) {
             launch_tai_ns = next_tai_ns;
-            if !reached(launch_tai_ns, &stop)? {
+            if !reached(launch_tai_ns, stop)? {
                 break;
             }
         }
