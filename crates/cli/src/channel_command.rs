@@ -13,12 +13,11 @@ use rtwire_agent::{AgentClient, Channel, ClientError, DEFAULT_SOCKET, Reply, Res
 use rtwire_manager::{Ask, Carrier, Granted};
 use rtwire_sys::clock::{self, Clock, Sleep};
 use rtwire_sys::{Errno, signal};
-use rtwire_wire::{FRAME_OVERHEAD_OCTETS, wire_octets};
 
 use crate::agent_command::{client_code, is_silence};
 use crate::arguments::{nanoseconds, parse_duration, parse_rate, parse_size};
 use crate::channel_packets::Packets;
-use crate::reserve_command::CarrierName;
+use crate::reserve_command::{CarrierName, Limits};
 use crate::{connection_text, output};
 
 /// Wrong usage.
@@ -143,17 +142,13 @@ pub(crate) fn run(arguments: &ChannelArguments) -> ExitCode {
 
 impl SendArguments {
     fn wish(&self) -> Result<ReserveWish, Fault> {
-        let range = |what: &str, most: &str| Fault::Usage(format!("{what} is at most {most}"));
-        let rate = self.rate.unwrap_or(0).div_ceil(8_000);
-        let frame_bytes = u16::try_from(self.frame).map_err(|_| range("a frame", "65535 B"))?;
-        let wire = wire_octets(frame_bytes.into(), FRAME_OVERHEAD_OCTETS) as u64;
-        let burst = self.burst.unwrap_or(wire + rate);
+        let limits = Limits::of(self.rate, self.frame, self.burst).map_err(Fault::Usage)?;
         Ok(ReserveWish {
             to: self.to.clone(),
             priority: self.priority,
-            frame_bytes,
-            rate_bytes_per_ms: u32::try_from(rate).map_err(|_| range("a rate", "34 Tbit/s"))?,
-            burst_bytes: u32::try_from(burst).map_err(|_| range("a burst", "4 GB"))?,
+            frame_bytes: limits.frame_bytes,
+            rate_bytes_per_ms: limits.rate_bytes_per_ms,
+            burst_bytes: limits.burst_bytes,
             deadline_ns: self.deadline.map(nanoseconds),
             port: self.port.unwrap_or(0),
             source_port: 0,

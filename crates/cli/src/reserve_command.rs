@@ -64,6 +64,41 @@ pub(crate) enum CarrierName {
     Rtdip,
 }
 
+/// The limits of a connection's talker, from `--rate`, `--frame` and `--burst`.
+pub(crate) struct Limits {
+    /// The largest frame: header and payload without FCS, bytes.
+    pub(crate) frame_bytes: u16,
+    /// The rate of whole frames on the wire, bytes per millisecond; 0 where an interval decides.
+    pub(crate) rate_bytes_per_ms: u32,
+    /// The burst of whole frames on the wire, bytes.
+    pub(crate) burst_bytes: u32,
+}
+
+impl Limits {
+    /// Returns the limits of a rate in bit/s, and of a frame and a burst in bytes. Without a burst it is one frame, and what the
+    /// rate brings in 1 ms.
+    ///
+    /// # Errors
+    /// The option that is out of range, and the largest value that it may have.
+    pub(crate) fn of(
+        rate_bps: Option<u64>,
+        frame_bytes: u64,
+        burst_bytes: Option<u64>,
+    ) -> Result<Limits, String> {
+        let range = |what: &str, most: &str| format!("{what} is at most {most}");
+        // A byte per millisecond is 8000 bit/s.
+        let rate = rate_bps.unwrap_or(0).div_ceil(8_000);
+        let frame_bytes = u16::try_from(frame_bytes).map_err(|_| range("a frame", "65535 B"))?;
+        let wire = wire_octets(frame_bytes.into(), FRAME_OVERHEAD_OCTETS) as u64;
+        let burst = burst_bytes.unwrap_or(wire + rate);
+        Ok(Limits {
+            frame_bytes,
+            rate_bytes_per_ms: u32::try_from(rate).map_err(|_| range("a rate", "34 Tbit/s"))?,
+            burst_bytes: u32::try_from(burst).map_err(|_| range("a burst", "4 GB"))?,
+        })
+    }
+}
+
 /// Arguments of `rtwire reserve`.
 #[derive(Args)]
 pub(crate) struct ReserveArguments {
@@ -208,11 +243,7 @@ pub(crate) fn reserve(arguments: &ReserveArguments) -> ExitCode {
 
 impl ReserveArguments {
     fn ask(&self) -> Result<Ask, Fault> {
-        let range = |what: &str, most: &str| Fault::Usage(format!("{what} is at most {most}"));
-        let rate = self.rate.unwrap_or(0).div_ceil(8_000);
-        let frame_bytes = u16::try_from(self.frame).map_err(|_| range("a frame", "65535 B"))?;
-        let wire = wire_octets(frame_bytes.into(), FRAME_OVERHEAD_OCTETS) as u64;
-        let burst = self.burst.unwrap_or(wire + rate);
+        let limits = Limits::of(self.rate, self.frame, self.burst).map_err(Fault::Usage)?;
         Ok(Ask {
             listener: self.to.clone(),
             carrier: match self.carrier {
@@ -221,9 +252,9 @@ impl ReserveArguments {
             },
             pcp: self.priority,
             vlan: self.vlan,
-            frame_bytes,
-            rate_bytes_per_ms: u32::try_from(rate).map_err(|_| range("a rate", "34 Tbit/s"))?,
-            burst_bytes: u32::try_from(burst).map_err(|_| range("a burst", "4 GB"))?,
+            frame_bytes: limits.frame_bytes,
+            rate_bytes_per_ms: limits.rate_bytes_per_ms,
+            burst_bytes: limits.burst_bytes,
             deadline_ns: self.deadline.map(nanoseconds),
             interval_ns: self.interval.map(nanoseconds),
             source_port: self.source_port.unwrap_or(0),

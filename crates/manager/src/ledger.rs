@@ -12,6 +12,7 @@ use rtwire_plan::identity::LARGEST_NUMBER;
 use rtwire_plan::{Contract, ContractKind, Plan, Ratio, Transport};
 
 use crate::connection::{Ask, Carrier, Granted, SMALLEST_FRAME_BYTES, Stored};
+use crate::launches::Slot;
 use crate::message::{Hop, Reason, Refused};
 use crate::ports::Ports;
 use crate::snapshot::Snapshot;
@@ -43,6 +44,10 @@ struct Leaving {
 #[derive(Debug)]
 struct Place {
     number: usize,
+    /// The rate of its link, bit/s; 0 for a host without one.
+    link_bps: u64,
+    /// The slots of the plan's own time-triggered streams that it sends, with their places among the streams.
+    planned: Vec<(Slot, usize)>,
     /// The connections that it sends.
     sent: BTreeSet<u64>,
     /// The sum of their rates, bytes per millisecond.

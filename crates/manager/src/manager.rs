@@ -244,15 +244,10 @@ impl Manager {
     }
 
     fn question(&mut self, now_ns: u64, header: &Header, question: &Question) -> Outcome {
-        if !self.hosts.contains_key(&header.host) {
-            self.hosts.insert(header.host.clone(), HostState::default());
-        }
-        let Some(state) = self.hosts.get_mut(&header.host) else {
-            return Outcome::default();
-        };
         let quotas = self.settings.quotas;
         let (per_second, at_once) = (quotas.requests_per_second, quotas.requests_at_once);
         if let Question::Hello { nonce } = question {
+            let state = self.hosts.entry(header.host.clone()).or_default();
             if state.hellos.spend(now_ns, per_second, at_once).is_err() {
                 self.counts.refuse(Reason::TooOften);
                 return Outcome::default();
@@ -267,6 +262,10 @@ impl Manager {
             let answer = Answer::Welcome { nonce: *nonce };
             return self.sealed(&header, *nonce, &answer.into(), None);
         }
+        // Only a host with a session is believed, and so it is there.
+        let Some(state) = self.hosts.get_mut(&header.host) else {
+            return Outcome::default();
+        };
         let spent = state.requests.spend(now_ns, per_second, at_once);
         let request = question.request();
         if let Some(answer) = state.answered(request).cloned() {

@@ -2,13 +2,22 @@
 
 use std::borrow::Cow;
 
-use super::{Ledger, refused};
+use super::{Ledger, Place, refused};
 use crate::connection::Ask;
 use crate::launches::{NoOffset, Slot, lowest_free};
 use crate::message::{Reason, Refused};
 
 const NS_PER_MS: u128 = 1_000_000;
 const NS_PER_S: u128 = 1_000_000_000;
+
+/// The sender of frames in a slot.
+#[derive(Clone, Copy, Debug)]
+enum Whose {
+    /// A time-triggered stream of the plan, by its place.
+    Stream(usize),
+    /// A connection, by its id.
+    Connection(u64),
+}
 
 impl Ledger {
     /// Returns a request with the rate and the burst that one frame in each interval needs: a frame may be late by the tick error,
@@ -37,51 +46,25 @@ impl Ledger {
         let Some(interval_ns) = ask.interval_ns else {
             return Ok(None);
         };
-        let network = &self.base.network;
-        let mut links = network.links.iter();
-        let own = links.find(|link| link.ends.iter().any(|end| end == talker));
-        // A host without a link has no route, which was looked for before.
-        let bps = own.map_or(1, |link| link.rate_bps.max(1));
-        let slot = |wire: u64, interval_ns: u64, offset_ns: u64, late_ns: u64| Slot {
-            interval_ns: interval_ns.max(1),
-            offset_ns,
-            length_ns: transmission_ns(wire, bps).saturating_add(late_ns),
+        // A host of the plan, which asks: it has a place.
+        let Some(place) = self.places.get(talker) else {
+            return Ok(None);
         };
-        let late_ns = network.defaults.tick_error_ns;
-        let of_plan = network
-            .streams
-            .iter()
-            .zip(&self.base.streams)
-            .filter(|(stream, _)| stream.talker == talker)
-            .filter_map(|(stream, planned)| {
-                let launch = planned.launch.as_ref()?;
-                let late_ns = stream.contract.tick_error_ns;
-                let used = slot(
-                    stream.wire_bytes,
-                    launch.period_ns,
-                    launch.offset_ns,
-                    late_ns,
-                );
-                Some((used, format!("stream \"{}\"", stream.name)))
-            });
-        let sent = self
-            .places
-            .get(talker)
-            .into_iter()
-            .flat_map(|place| &place.sent);
-        let of_connections = sent.filter_map(|id| {
+        let late_ns = self.base.network.defaults.tick_error_ns;
+        let of_ask = |ask: &Ask, interval_ns: u64, offset_ns: u64| {
+            let wire = self.wire_bytes(ask.padded_bytes());
+            place.slot(wire, interval_ns, offset_ns, late_ns)
+        };
+        let planned = place.planned.iter();
+        let of_plan = planned.map(|(slot, index)| (*slot, Whose::Stream(*index)));
+        let of_connections = place.sent.iter().filter_map(|id| {
             let granted = self.granted(*id)?;
-            let wire = self.wire_bytes(granted.ask.padded_bytes());
-            let used = slot(
-                wire,
-                granted.ask.interval_ns?,
-                granted.launch_offset_ns?,
-                late_ns,
-            );
-            Some((used, format!("connection {id}")))
+            let (interval_ns, offset_ns) = (granted.ask.interval_ns?, granted.launch_offset_ns?);
+            let slot = of_ask(&granted.ask, interval_ns, offset_ns);
+            Some((slot, Whose::Connection(*id)))
         });
-        let (taken, names): (Vec<Slot>, Vec<String>) = of_plan.chain(of_connections).unzip();
-        let wanted = slot(self.wire_bytes(ask.padded_bytes()), interval_ns, 0, late_ns);
+        let (taken, whose): (Vec<Slot>, Vec<Whose>) = of_plan.chain(of_connections).unzip();
+        let wanted = of_ask(ask, interval_ns, 0);
         let no = |why: String| {
             let text = format!("no launch offset is free at \"{talker}\": {why}");
             refused(Reason::LaunchOffset, text)
@@ -90,7 +73,8 @@ impl Ledger {
             Ok(offset_ns) => Ok(Some(offset_ns)),
             Err(NoOffset::Never { with, common_ns }) => Err(no(format!(
                 "frames each {interval_ns} ns and each {} ns of {} meet in time, as their largest common divisor is {common_ns} ns; ask for an interval that is a multiple or a part of the other",
-                taken[with].interval_ns, names[with]
+                taken[with].interval_ns,
+                self.named(whose[with])
             ))),
             Err(NoOffset::Full) => Err(no(format!(
                 "a slot has {} ns, the frame and how late it may be, and {} other cyclic frames leave none in {interval_ns} ns",
@@ -101,6 +85,31 @@ impl Ledger {
                 "none was found beside {} other cyclic frames; ask for a shorter interval",
                 taken.len()
             ))),
+        }
+    }
+
+    fn named(&self, whose: Whose) -> String {
+        match whose {
+            Whose::Stream(index) => format!("stream \"{}\"", self.base.streams[index].name),
+            Whose::Connection(id) => format!("connection {id}"),
+        }
+    }
+}
+
+impl Place {
+    /// Returns the slot of frames of `wire_bytes` on the host's link, which may be late by `late_ns`.
+    pub(super) fn slot(
+        &self,
+        wire_bytes: u64,
+        interval_ns: u64,
+        offset_ns: u64,
+        late_ns: u64,
+    ) -> Slot {
+        let length_ns = transmission_ns(wire_bytes, self.link_bps.max(1));
+        Slot {
+            interval_ns: interval_ns.max(1),
+            offset_ns,
+            length_ns: length_ns.saturating_add(late_ns),
         }
     }
 }

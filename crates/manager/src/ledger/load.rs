@@ -27,12 +27,21 @@ impl Ledger {
         for (number, host) in base.network.hosts.iter().enumerate() {
             let place = Place {
                 number,
+                link_bps: 0,
+                planned: Vec::new(),
                 sent: BTreeSet::new(),
                 sent_rate: 0,
                 leaving: (0, 0),
                 heard: BTreeSet::new(),
             };
             places.insert(host.name.clone(), place);
+        }
+        for link in &base.network.links {
+            for end in &link.ends {
+                if let Some(place) = places.get_mut(end) {
+                    place.link_bps = link.rate_bps;
+                }
+            }
         }
         let mut ledger = Ledger {
             admission,
@@ -59,7 +68,8 @@ impl Ledger {
     /// Marks the identities of the description's own streams as used.
     fn take_described(&mut self) -> Result<(), ManagerError> {
         let base = Arc::clone(&self.base);
-        for (stream, planned) in base.network.streams.iter().zip(&base.streams) {
+        for (index, (stream, planned)) in base.network.streams.iter().zip(&base.streams).enumerate()
+        {
             if stream.name.starts_with(crate::connection::PREFIX) {
                 return Err(ManagerError::NameTaken {
                     name: stream.name.clone(),
@@ -70,6 +80,12 @@ impl Ledger {
                 Transport::Udp => Carrier::Udp,
             };
             self.numbers.insert(planned.identity.number);
+            let talker = self.places.get_mut(&stream.talker);
+            if let Some((place, launch)) = talker.zip(planned.launch.as_ref()) {
+                let (wire, late_ns) = (stream.wire_bytes, stream.contract.tick_error_ns);
+                let slot = place.slot(wire, launch.period_ns, launch.offset_ns, late_ns);
+                place.planned.push((slot, index));
+            }
             for listener in &stream.listener_indices {
                 self.ports.insert(carrier, *listener, planned.identity.port);
             }
