@@ -67,7 +67,18 @@ fn a_routed_network_is_planned_proved_and_simulated() {
     let other = EXAMPLE.replace("dscp-priority = { 46 = 6 }", "dscp-priority = { 46 = 0 }");
     let other = written(folder.path(), "other.toml", &other);
     let (out, _) = ends_with(&rtwire(&["plan", &other, "--diff", planned]), 0);
-    assert!(out.contains("alarms"), "{out}");
+    assert!(out.contains("alarms to panel: "), "{out}");
+    let changed = "priority 6>6>6>6>6 -> 6>6>6>0>0";
+    assert!(out.contains(changed), "{out}");
+    let (out, _) = ends_with(&rtwire(&["plan", planned, "--csv", "streams"]), 0);
+    let last = |stream: &str| {
+        let row = out.lines().find(|row| row.starts_with(stream)).unwrap();
+        row.rsplit(',').next().unwrap()
+    };
+    assert_eq!(
+        ["stream", "images", "setpoints"].map(last),
+        ["priorities", "4>4>4>1>1", "7"]
+    );
     let mut spoiled = plan;
     let switches = spoiled["network"]["switches"].as_array_mut().unwrap();
     let last = switches.iter_mut().find(|it| it["name"] == "r2").unwrap();

@@ -30,14 +30,15 @@ const KINDS: [TermKind; 7] = [
 ];
 
 impl Plan {
-    /// Returns one line for each promise: stream, listener, route, promise, deadline, and the terms. Times are in
-    /// nanoseconds; a missing one is empty.
+    /// Returns one line for each promise: stream, listener, route, promise, deadline, the terms, and the priority, where
+    /// routers are on the route that at each of its ports. Times are in nanoseconds; a missing one is empty.
     #[must_use]
     pub fn streams_csv(&self) -> String {
         let mut head: Vec<String> = ["stream", "listener", "route", "promise_ns", "deadline_ns"]
             .map(str::to_owned)
             .to_vec();
         head.extend(KINDS.iter().map(|kind| format!("{}_ns", kind.word())));
+        head.push("priorities".to_owned());
         let mut text = line(&head);
         for stream in &self.streams {
             for promise in &stream.promises {
@@ -53,6 +54,9 @@ impl Plan {
                     let sum = of_kind.map(|term| term.ns).sum();
                     number(promise.delay_ns.map(|_| sum))
                 }));
+                let priorities = promise.priorities_on_the_way(stream.identity.pcp);
+                let words: Vec<String> = priorities.iter().map(u8::to_string).collect();
+                fields.push(words.join(">"));
                 text += &line(&fields);
             }
         }
@@ -164,7 +168,7 @@ mod tests {
         for row in streams.lines().skip(1) {
             let fields: Vec<&str> = row.split(',').collect();
             assert_eq!(fields.len(), head.len());
-            let terms: u64 = fields[5..]
+            let terms: u64 = fields[5..fields.len() - 1]
                 .iter()
                 .map(|ns| ns.parse::<u64>().unwrap())
                 .sum();

@@ -37,6 +37,10 @@ pub struct PromiseChange {
     pub new_ns: Option<u64>,
     /// True if its route has changed.
     pub route_changed: bool,
+    /// The priorities of its frames before and now, if they differ: at each port of the route where a router is on it,
+    /// else one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priorities: Option<[Vec<u8>; 2]>,
 }
 
 /// The recovery of a redundant stream in the old plan and in the new one.
@@ -81,8 +85,8 @@ pub enum Change {
 
 type Both<T> = (Option<T>, Option<T>);
 
-/// The promise, if there is one, and its route.
-type Promised<'a> = (Option<u64>, &'a [String]);
+/// The promise, if there is one, its route, and the priorities on it.
+type Promised<'a> = (Option<u64>, &'a [String], Vec<u8>);
 
 fn change<T: PartialEq>(both: &Both<T>) -> Option<Change> {
     match both {
@@ -111,7 +115,8 @@ pub fn diff(old: &Plan, new: &Plan) -> PlanDiff {
                     .entry((&stream.name, &promise.listener))
                     .or_default();
                 let place = if is_new { &mut both.1 } else { &mut both.0 };
-                *place = Some((promise.delay_ns, &promise.route));
+                let priorities = promise.priorities_on_the_way(stream.identity.pcp);
+                *place = Some((promise.delay_ns, &promise.route, priorities));
             }
         }
         for port in &plan.ports {
@@ -123,13 +128,24 @@ pub fn diff(old: &Plan, new: &Plan) -> PlanDiff {
     let promises = promises
         .into_iter()
         .filter_map(|((stream, listener), both)| {
+            let change = change(&both)?;
+            let ns = |promised: &Option<Promised<'_>>| promised.as_ref().and_then(|it| it.0);
+            let (old_ns, new_ns) = (ns(&both.0), ns(&both.1));
+            let (route_changed, priorities) = match both {
+                (Some(old), Some(new)) => {
+                    let priorities = (old.2 != new.2).then_some([old.2, new.2]);
+                    (old.1 != new.1, priorities)
+                }
+                _ => (false, None),
+            };
             Some(PromiseChange {
                 stream: stream.to_owned(),
                 listener: listener.to_owned(),
-                change: change(&both)?,
-                old_ns: both.0.and_then(|(delay, _)| delay),
-                new_ns: both.1.and_then(|(delay, _)| delay),
-                route_changed: matches!(both, (Some(old), Some(new)) if old.1 != new.1),
+                change,
+                old_ns,
+                new_ns,
+                route_changed,
+                priorities,
             })
         });
     let ports = ports.into_iter().filter_map(|((node, port), both)| {
@@ -187,11 +203,20 @@ impl PlanDiff {
             } else {
                 ""
             };
+            let priorities = promise.priorities.as_ref().map(|both| {
+                let [old, new] = both.each_ref().map(|on_the_way| {
+                    let words: Vec<String> = on_the_way.iter().map(u8::to_string).collect();
+                    words.join(">")
+                });
+                format!(", priority {old} -> {new}")
+            });
             // Writing to a String cannot fail.
             let _ = writeln!(
                 text,
-                "{} to {}: {what}{route}",
-                promise.stream, promise.listener
+                "{} to {}: {what}{route}{}",
+                promise.stream,
+                promise.listener,
+                priorities.unwrap_or_default()
             );
         }
         for recovery in &self.recoveries {

@@ -199,6 +199,19 @@ pub struct Promise {
     pub jitter_ns: Option<u64>,
 }
 
+impl Promise {
+    /// Returns the priorities of the promise's frames, 0 to 7: at each port of the route where a router is on it, else the
+    /// one with which the talker sends, `pcp` of the stream's identity.
+    #[must_use]
+    pub fn priorities_on_the_way(&self, pcp: u8) -> Vec<u8> {
+        if self.priorities.is_empty() {
+            vec![pcp]
+        } else {
+            self.priorities.clone()
+        }
+    }
+}
+
 /// One part of a promise.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
