@@ -22,7 +22,7 @@ const NETWORK: &str = r#"
 [network]
 name = "one stream"
 [defaults]
-tick-error = "500 us"
+tick-error = "40 ms"
 link-rate = "1 Gbit/s"
 [[host]]
 name = "A"
@@ -35,14 +35,14 @@ name = "cyclic"
 talker = "A"
 listeners = ["B"]
 payload = "64 B"
-interval = "1 ms"
+interval = "50 ms"
 priority = 7
 [[stream]]
 name = "shaped"
 talker = "B"
 listeners = ["A"]
 frame = "1514 B"
-rate = "10 Mbit/s"
+rate = "250 kbit/s"
 "#;
 
 /// One test at a time: they share the machine's clock.
@@ -86,15 +86,16 @@ fn two_hosts(by_s: i64, words: &str) {
         assert!(reasons(report).contains(words), "{}", reasons(report));
     }
     if by_s < 0 {
-        // Set back, both go on: a shaper that waited for the old time would send a third.
+        // Set back, both go on: a shaper that waited for the old time would send a third. The frames are further apart than a
+        // machine stands still.
         let [cyclic, shaped] =
             [(&reports[0], "cyclic"), (&reports[1], "shaped")].map(|(report, stream)| {
                 row(report, "talkers", stream)["frames_sent"]
                     .as_u64()
                     .unwrap()
             });
-        assert!(cyclic > 2_400, "{cyclic} of 3 000 cycles");
-        assert!(shaped > 1_900, "{shaped} of some 2 438 frames");
+        assert!(cyclic > 45, "{cyclic} of 60 cycles");
+        assert!(shaped > 45, "{shaped} of some 61 frames");
     }
     let mut judge = Command::new(env!("CARGO_BIN_EXE_rtwire"));
     judge.arg("judge").arg(&file).arg("--json");

@@ -213,17 +213,6 @@ fn station(side: &Side, stop: &AtomicBool) -> u64 {
     seen
 }
 
-/// The frames that an interface has sent, as the kernel counts them.
-fn frames_sent(side: &Side) -> u64 {
-    let path = format!("/sys/class/net/{}/statistics/tx_packets", side.interface);
-    let output = Command::new("ip")
-        .args(["netns", "exec", &side.namespace, "cat", &path])
-        .output()
-        .unwrap();
-    let count = String::from_utf8_lossy(&output.stdout).trim().parse();
-    count.unwrap()
-}
-
 #[test]
 fn an_interface_that_goes_ends_the_measurement_with_what_there_is() {
     require!(root, program "ip");
@@ -238,11 +227,11 @@ fn an_interface_that_goes_ends_the_measurement_with_what_there_is() {
         "none",
         "--json",
     ];
-    let before = frames_sent(&pair.a);
+    let before = pair.a.frames_sent();
     let child = doctor(Some(&pair.a), &[], &all).spawn().unwrap();
     // It measures on its own cable first.
     let until = Instant::now() + Duration::from_secs(60);
-    while frames_sent(&pair.a) < before + 200 {
+    while pair.a.frames_sent() < before + 200 {
         assert!(Instant::now() < until, "it never sends on rtwa");
         thread::sleep(Duration::from_millis(20));
     }

@@ -16,28 +16,25 @@ use rtwire_measure::evidence::{
 };
 use rtwire_measure::noise::NoiseRecord;
 use rtwire_measure::report::Machine;
-use rtwire_testkit::{NetnsPair, require, tc};
+use rtwire_testkit::{NetnsPair, SLOWER, require, slowed, tc};
 use serde_json::Value;
 
 use run_common::Running;
-
-/// A machine that stalls may spoil a run; this many in a row it does not.
-const TRIES: usize = 6;
 
 const QUIET: &str = r#"
 [network]
 name = "two hosts"
 
 [defaults]
-tick-error = "5 ms"
+tick-error = "100 ms"
 link-rate = "1 Gbit/s"
 
 [[host]]
 name = "A"
-latency = "2 ms"
+latency = "100 ms"
 [[host]]
 name = "B"
-latency = "2 ms"
+latency = "100 ms"
 
 [[link]]
 ends = ["A", "B"]
@@ -177,14 +174,16 @@ impl Ended {
 #[test]
 fn a_quiet_network_is_kept_and_spoiled_evidence_is_not() {
     require!(root, program "ip");
-    let bench = Bench::new(QUIET);
     let files = ["A.evidence", "B.evidence"];
     let mut tries = Vec::new();
-    let kept = (0..TRIES).find_map(|_| {
-        let runs = bench.run(&["--duration", "1500ms"]);
+    let kept = SLOWER.iter().find_map(|&factor| {
+        let network = slowed(QUIET, factor);
+        let bench = Bench::new(&network);
+        let duration = format!("{}ms", 1_200 * factor);
+        let runs = bench.run(&["--duration", &duration]);
         let judged = bench.judge(&files, &["--report", "r.html"]);
         if judged.code == Some(0) {
-            return Some(judged);
+            return Some((network, bench, judged));
         }
         // A stall of the machine is the only excuse.
         let said = format!("{:?} {} {runs:?}", judged.code, judged.reasons());
@@ -195,7 +194,7 @@ fn a_quiet_network_is_kept_and_spoiled_evidence_is_not() {
         tries.push(judged.reasons());
         None
     });
-    let kept = kept.unwrap_or_else(|| panic!("never kept: {tries:#?}"));
+    let (network, bench, kept) = kept.unwrap_or_else(|| panic!("never kept: {tries:#?}"));
     assert_eq!(kept.report["verdict"], "kept");
     let schema = rtwire_measure::report::json_schema();
     let fault = jsonschema::validate(&schema, &kept.report).err();
@@ -211,11 +210,11 @@ fn a_quiet_network_is_kept_and_spoiled_evidence_is_not() {
             "{stream}"
         );
     }
-    spoiled(&bench);
+    spoiled(&bench, &network);
     differing_clocks(&bench);
 }
 
-fn spoiled(bench: &Bench) {
+fn spoiled(bench: &Bench, network: &str) {
     let refused = |files: &[&str], part: &str| {
         let judged = bench.judge(files, &[]);
         assert_eq!(judged.code, Some(2), "{}{}", judged.said, judged.report);
@@ -244,7 +243,7 @@ fn spoiled(bench: &Bench) {
         "changed.evidence: was changed",
     );
     refused(&["plan.json", "B.evidence"], "no evidence");
-    bench.write("other.toml", QUIET.replace("200 B", "201 B").as_bytes());
+    bench.write("other.toml", network.replace("200 B", "201 B").as_bytes());
     let mut foreign = Command::new(env!("CARGO_BIN_EXE_rtwire"));
     let foreign = foreign.current_dir(bench.folder.path());
     let foreign = foreign.args(["judge", "other.toml", "A.evidence", "B.evidence"]);

@@ -7,23 +7,26 @@ mod deploy_common;
 
 use std::fs;
 
-use deploy_common::{Room, code, said};
-use rtwire_testkit::require;
-
-/// The runs of which one must be kept: a machine that stalls may need several, as in the tests of `rtwire run`.
-const RUNS: usize = 10;
+use deploy_common::{NETWORK, Room, code, said};
+use rtwire_testkit::{SLOWER, require, slowed};
 
 #[test]
 fn the_streams_of_all_hosts_have_one_verdict() {
     require!(root, program "ip", program "tc", program "nsenter");
     let room = Room::new();
     let _doors = room.doors();
-    code(&room.asked("deploy", "plan.json", &[]), 0);
     let mut verdicts = Vec::new();
-    for _ in 0..RUNS {
+    let mut deployed = 0;
+    for factor in SLOWER {
+        if factor != deployed {
+            room.plan("plan", &slowed(NETWORK, factor));
+            code(&room.asked("deploy", "plan.json", &[]), 0);
+            deployed = factor;
+        }
+        let duration = format!("{}ms", 1_200 * factor);
         let proof = [
             "--for",
-            "3s",
+            &duration,
             "--evidence",
             "seen",
             "--report",

@@ -325,13 +325,17 @@ fn a_subscriber_that_stood_still_recovers_by_itself_and_accounts_for_every_messa
         let rest = line.split("up = ").nth(1).unwrap();
         rest.split([',', '\n']).next().unwrap().parse().unwrap()
     };
+    // Three times what the subscriber's queue in the kernel holds. A machine that stalls publishes fewer in a given time.
+    const PUBLISHED: u64 = 3 * 1_024;
     let before = up(subscriber.until("up = "));
     subscriber.signal("STOP");
-    // The stall itself.
-    std::thread::sleep(Duration::from_secs(3));
+    let published = pair.a.frames_sent() + PUBLISHED;
+    while pair.a.frames_sent() < published {
+        std::thread::sleep(Duration::from_millis(50));
+    }
     subscriber.signal("CONT");
     // What was published behind the stall arrives.
-    while up(subscriber.until("up = ")) < before + 3_500 {}
+    while up(subscriber.until("up = ")) < before + PUBLISHED + 500 {}
     let (_, report) = subscriber.stop();
     publisher.stop();
     let reader = reader(&report);

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use ptp_common::Ptp;
 use rtwire_channel::{Semantics, Talker, TalkerConfig, Transport};
-use rtwire_testkit::{NetnsPair, Side, ip, require};
+use rtwire_testkit::{NetnsPair, SLOWER, Side, ip, require, slowed};
 use run_common::{OPEN, RUNNING, Running, row, signal};
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ const NETWORK: &str = r#"
 name = "two hosts"
 
 [defaults]
-tick-error = "5 ms"
+tick-error = "100 ms"
 link-rate = "1 Gbit/s"
 
 [[host]]
@@ -145,19 +145,6 @@ fn ended(output: &Output) -> (Option<i32>, Value, String) {
     (output.status.code(), json, said)
 }
 
-/// The frames that an interface has sent, as the kernel counts them.
-fn frames_sent(side: &Side) -> u64 {
-    let path = format!("/sys/class/net/{}/statistics/tx_packets", side.interface);
-    let output = Command::new("ip")
-        .args(["netns", "exec", &side.namespace, "cat", &path])
-        .output()
-        .unwrap();
-    String::from_utf8_lossy(&output.stdout)
-        .trim()
-        .parse()
-        .unwrap()
-}
-
 fn number(value: &Value) -> u64 {
     value
         .as_u64()
@@ -182,12 +169,13 @@ fn exchange(bench: &Bench, a: &[&str], b: &[&str]) -> (Value, Value) {
     (talked, heard)
 }
 
-/// As [`exchange`], and both are called good: a machine that stalls may spoil a run, but not so many in a row.
-fn exchange_called_good(bench: &Bench, a: &[&str], b: &[&str]) -> (Value, Value) {
-    const TRIES: usize = 10;
+/// As [`exchange`] in a network that is slower where the machine stalls, and both are called good.
+fn exchange_called_good(network: &str) -> (Value, Value) {
     let mut tries = Vec::new();
-    for _ in 0..TRIES {
-        let (talked, heard) = exchange(bench, a, b);
+    for factor in SLOWER {
+        let bench = Bench::alone(&slowed(network, factor));
+        let duration = format!("{}ms", 1_000 * factor.min(10));
+        let (talked, heard) = exchange(&bench, &["--duration", &duration], &[]);
         if [&talked, &heard]
             .iter()
             .all(|report| report["verdict"] == "complete")
@@ -218,7 +206,7 @@ fn all_there(talked: &Value, heard: &Value) {
     for stream in ["there", "newest"] {
         let sent = number(&row(talked, "talkers", stream)["frames_sent"]);
         let listener = row(heard, "listeners", stream);
-        assert!(sent > 100, "{stream}: {sent}");
+        assert!(sent > 50, "{stream}: {sent}");
         assert_eq!(number(&listener["frames_received"]), sent, "{stream}");
         assert_eq!(number(&listener["frames_lost"]), 0, "{stream}");
     }
@@ -230,8 +218,7 @@ fn all_there(talked: &Value, heard: &Value) {
 #[test]
 fn two_hosts_exchange_their_streams() {
     require!(root, program "ip");
-    let bench = Bench::alone(NETWORK);
-    let (talked, heard) = exchange_called_good(&bench, &["--duration", "1s"], &[]);
+    let (talked, heard) = exchange_called_good(NETWORK);
     all_there(&talked, &heard);
     assert_eq!(
         talked["receive_work"]
@@ -675,7 +662,7 @@ fn a_link_that_goes_ends_in_a_report_of_what_there_is() {
     let bench = Bench::new(NETWORK);
     let talks = bench.start("A", &["--duration", "20s"]).says(RUNNING);
     // Three streams' frames: of the fastest at least a third.
-    while frames_sent(&bench.pair.a) < 600 {
+    while bench.pair.a.frames_sent() < 600 {
         std::thread::sleep(Duration::from_millis(20));
     }
     ip(&bench.pair.a.namespace, "link del rtwa");
@@ -742,13 +729,13 @@ fn the_schema_is_the_committed_one() {
     );
 }
 
-/// The same two hosts, with a stream that leaves at times of the network.
+/// The same two hosts, with a stream that leaves at times of the network. A machine that stalls is no later than the tick error.
 const AT_TIMES: &str = r#"
 [network]
 name = "two hosts of one time"
 
 [defaults]
-tick-error = "5 ms"
+tick-error = "100 ms"
 link-rate = "1 Gbit/s"
 
 [[host]]
@@ -765,7 +752,7 @@ name = "there"
 talker = "A"
 listeners = ["B"]
 payload = "64 B"
-interval = "10 ms"
+interval = "200 ms"
 priority = 6
 schedule = "time-triggered"
 jitter = "100 us"
@@ -780,7 +767,7 @@ fn a_plan_of_times_is_not_run_without_a_common_time() {
         "--ptp-socket",
         nowhere.to_str().unwrap(),
         "--duration",
-        "300ms",
+        "1s",
     ];
     let (code, said) = bench.refused("A", &socket);
     assert_eq!(code, Some(3), "{said}");
@@ -812,7 +799,7 @@ fn a_time_that_is_lost_meanwhile_makes_a_run_inconclusive() {
     let slave = Ptp::start(bench.side("A"), folder, "slave", "slaveOnly 1");
     // Software stamps on a busy machine: a second is what it takes to tell a clock that follows from one that does not.
     let how = ["--ptp-socket", &slave.socket, "--clock-limit", "1000000000"];
-    let brief = [&how[..], &["--duration", "500ms"]].concat();
+    let brief = [&how[..], &["--duration", "1s"]].concat();
     let start = std::time::Instant::now();
     let report = loop {
         let (code, report, said) = ended(&bench.start("A", &brief).output());

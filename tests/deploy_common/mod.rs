@@ -21,7 +21,7 @@ pub(crate) const NETWORK: &str = r#"
 name = "three hosts"
 [defaults]
 link-rate = "100 Mbit/s"
-tick-error = "250 us"
+tick-error = "100 ms"
 [[switch]]
 name = "s1"
 latency = "100 ms"
@@ -47,14 +47,14 @@ name = "there"
 talker = "a"
 listeners = ["b"]
 payload = "100 B"
-interval = "2 ms"
+interval = "1 ms"
 priority = 6
 [[stream]]
 name = "back"
 talker = "b"
 listeners = ["c"]
 payload = "100 B"
-interval = "2 ms"
+interval = "1 ms"
 priority = 6
 [[best-effort]]
 host = "a"

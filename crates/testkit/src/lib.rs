@@ -20,6 +20,7 @@ mod apart;
 mod foreign;
 pub mod layout;
 mod netns;
+mod slower;
 mod star;
 
 pub use apart::Apart;
@@ -27,6 +28,7 @@ pub use foreign::{TAG_BESIDE, foreign_bpf, foreign_xdp};
 pub use netns::{NetnsPair, Side, cards, have_bpf_names, ip, tc, try_tc};
 pub use rtwire_sys::counting::{CountingAllocator, allocations};
 use rtwire_sys::lacking;
+pub use slower::{SLOWER, slowed};
 pub use star::Star;
 use std::io::Write;
 use std::path::Path;

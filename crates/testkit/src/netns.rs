@@ -40,6 +40,23 @@ impl Side {
             }
         })
     }
+
+    /// Returns the number of frames that the interface has sent, as the kernel counts them.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the kernel has no such interface.
+    #[must_use]
+    pub fn frames_sent(&self) -> u64 {
+        let path = format!("/sys/class/net/{}/statistics/tx_packets", self.interface);
+        let output = Command::new("ip")
+            .args(["netns", "exec", &self.namespace, "cat", &path])
+            .output()
+            .expect("`ip` is there: the namespace was made with it");
+        let text = String::from_utf8_lossy(&output.stdout);
+        let count = text.trim().parse();
+        count.unwrap_or_else(|_| panic!("no count of {}: {output:?}", self.interface))
+    }
 }
 
 /// Two namespaces, `a` and `b`, joined by a veth pair that is up, with IPv4 addresses and fixed neighbours, without
