@@ -3,7 +3,9 @@
 
 use super::peers::Mode;
 use super::round_trips::{Ends, PRIORITY, WARM_UP};
-use rtwire_testkit::{NetnsPair, Side};
+use rtwire_sys::bpf::{XdpLink, XdpMode};
+use rtwire_sys::interface;
+use rtwire_testkit::{NetnsPair, Side, foreign_xdp};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -13,6 +15,8 @@ use std::sync::OnceLock;
 pub(crate) struct Floor {
     asks: End,
     answers: End,
+    /// Programs of XDP that only pass every frame, one at each end.
+    _behind: Vec<XdpLink>,
 }
 
 struct End {
@@ -22,8 +26,19 @@ struct End {
 }
 
 impl Floor {
-    pub(crate) fn open(pair: &NetnsPair, mode: Mode) -> Self {
+    /// Opens the floor; `behind` programs of XDP that pass every frame, where a mode is given. What is behind them is the
+    /// least that any receive program costs which wakes its reader by passing the frame on.
+    pub(crate) fn open(pair: &NetnsPair, mode: Mode, behind: Option<XdpMode>) -> Self {
+        let attached = behind.into_iter().flat_map(|xdp| {
+            [&pair.a, &pair.b].map(|side| {
+                side.run(|| {
+                    let index = interface::by_name(&side.interface).unwrap().index;
+                    foreign_xdp().attach_xdp("foreign", index, xdp).unwrap()
+                })
+            })
+        });
         Self {
+            _behind: attached.collect(),
             asks: End::start("ask", mode, (&pair.a, &pair.b), 0),
             answers: End::start("answer", mode, (&pair.b, &pair.a), mode.server_cpu()),
         }

@@ -6,6 +6,7 @@ use super::round_trips::{self, SIZES, Threads, Trips};
 use super::{compared, quantile};
 use rtwire_channel::{Order, ReceivePath, TxPath, WakeUp};
 use rtwire_measure::bench::Row;
+use rtwire_sys::bpf::XdpMode;
 use rtwire_testkit::NetnsPair;
 use std::time::Duration;
 
@@ -70,13 +71,15 @@ enum Kind {
     Tcp,
     /// Raw packet sockets in C, below all of them.
     Floor,
+    /// The same behind programs of XDP that pass every frame.
+    FloorBehind(XdpMode),
 }
 
 const PACKET: Kind = Kind::Queue(ReceivePath::Packet, TxPath::Direct);
 const NATIVE: Kind = Kind::Queue(ReceivePath::Native, TxPath::Direct);
 const GENERIC: Kind = Kind::Queue(ReceivePath::Generic, TxPath::Direct);
 const NATIVE_XDP: Kind = Kind::Queue(ReceivePath::Native, TxPath::Xdp);
-const KINDS: [Kind; 7] = [
+const KINDS: [Kind; 9] = [
     PACKET,
     NATIVE,
     GENERIC,
@@ -84,9 +87,20 @@ const KINDS: [Kind; 7] = [
     Kind::Udp,
     Kind::Tcp,
     Kind::Floor,
+    Kind::FloorBehind(XdpMode::Native),
+    Kind::FloorBehind(XdpMode::Generic),
 ];
 
 impl Kind {
+    /// Returns the floor of a reader that the program wakes by passing a frame on, behind a program in the same mode.
+    const fn floor_behind(self) -> Option<Self> {
+        match self {
+            Self::Queue(ReceivePath::Native, _) => Some(Self::FloorBehind(XdpMode::Native)),
+            Self::Queue(ReceivePath::Generic, _) => Some(Self::FloorBehind(XdpMode::Generic)),
+            _ => None,
+        }
+    }
+
     const fn name(self) -> &'static str {
         match self {
             Self::Queue(ReceivePath::Packet, _) => "queue, packet sockets",
@@ -96,6 +110,8 @@ impl Kind {
             Self::Udp => "UDP",
             Self::Tcp => "TCP",
             Self::Floor => "floor: packet sockets in C",
+            Self::FloorBehind(XdpMode::Generic) => "the floor behind an empty program, generic",
+            Self::FloorBehind(_) => "the floor behind an empty program, native",
         }
     }
 }
@@ -119,12 +135,16 @@ fn open(kind: Kind, wait: Wait) -> Lane {
         }
         Kind::Udp => Some(peers::open(&pair, Protocol::Udp, mode)),
         Kind::Tcp => Some(peers::open(&pair, Protocol::Tcp, mode)),
-        Kind::Floor => None,
+        Kind::Floor | Kind::FloorBehind(_) => None,
     };
     let trips = match ends {
         Some(ends) => Trips::new(pair, Threads::start(ends, mode)),
         None => {
-            let floor = Floor::open(&pair, mode);
+            let behind = match kind {
+                Kind::FloorBehind(xdp) => Some(xdp),
+                _ => None,
+            };
+            let floor = Floor::open(&pair, mode, behind);
             Trips::new(pair, floor)
         }
     };
@@ -138,6 +158,8 @@ pub(crate) fn rows(quick: bool) -> Vec<Row> {
         .flat_map(|wait| KINDS.map(|kind| (kind, wait)))
         // The others cannot spin first and then block; that way is compared with spinning.
         .filter(|&(kind, wait)| matches!(kind, Kind::Queue(..)) || wait != Wait::SpinThenBlock)
+        // A reader that spins is woken by no frame.
+        .filter(|&(kind, wait)| !matches!(kind, Kind::FloorBehind(_)) || wait != Wait::Spin)
         .map(|(kind, wait)| open(kind, wait))
         .collect();
     round_trips::measure(&mut lanes, |lane| &mut lane.trips, (rounds, count));
@@ -213,6 +235,13 @@ fn row(lanes: &[Lane], own: &Lane, size: usize, permille: usize) -> Row {
     let mut against = vec![compared("UDP", udp), compared("TCP", tcp)];
     let floor = value(Kind::Floor, compare);
     against.push(compared(Kind::Floor.name(), floor));
+    if let Some(behind) = own
+        .kind
+        .floor_behind()
+        .filter(|_| own.wait.wake_up() == WakeUp::Block)
+    {
+        against.push(compared(behind.name(), value(behind, compare)));
+    }
     if own.wait == Wait::SpinThenBlock {
         against.push(compared("the same, spinning", spinning));
     }
