@@ -133,7 +133,12 @@ fn a_busy_thread_that_is_more_urgent_is_seen_and_one_that_is_less_urgent_is_not(
     let busy_ns = 5_000_000;
     let outranked = hog(85, busy_ns, look);
     let wake_up = measured(&outranked, "wake-up", "own cable", "idle");
-    let late = wake_up["stalled"]["count"].as_u64().unwrap();
+    // What the machine itself does is explained: it is in the way of the most urgent threads, too.
+    let not_explained = |one: &Value| {
+        let number = |key: &str| one["stalled"][key].as_u64().unwrap();
+        number("count") - number("explained")
+    };
+    let late = not_explained(wake_up);
     assert!(
         late > 3 && wake_up["max_ns"].as_u64().unwrap() > 3_000_000,
         "{wake_up}"
@@ -144,8 +149,7 @@ fn a_busy_thread_that_is_more_urgent_is_seen_and_one_that_is_less_urgent_is_not(
     // The same work below ours costs nothing that the machine itself does not do.
     let below = hog(10, busy_ns, look);
     let wake_up = measured(&below, "wake-up", "own cable", "idle");
-    let count = |one: &Value| one["stalled"]["count"].as_u64().unwrap();
-    assert!(count(wake_up) < late, "{wake_up}");
+    assert!(not_explained(wake_up) < late, "{wake_up}");
 }
 
 #[test]

@@ -192,8 +192,9 @@ fn a_talker_that_was_stopped_for_a_moment_has_a_longer_run() {
     let frames = |name: &str| own[name].as_u64().unwrap();
     let (sent, planned) = (frames("frames_sent"), frames("frames_planned"));
     assert!(planned - sent >= 55, "it was stopped: {sent} of {planned}");
-    // Where the machine itself holds back a hundredth, no longer run would be enough: 200 of the 20 000 frames in 20 s.
-    if planned - sent < 200 {
+    // Where the machine itself holds back a hundredth, no longer run would be enough: 200 of the 20 000 frames in 20 s. The
+    // lab decided by what was sent until then.
+    if planned - sent < 180 {
         assert!(sent * 100 >= planned * 99, "{sent} of {planned}");
         assert!(planned > 2_100, "it was not extended: {planned}");
     }
