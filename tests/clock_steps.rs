@@ -94,8 +94,8 @@ fn two_hosts(by_s: i64, words: &str) {
                     .as_u64()
                     .unwrap()
             });
-        assert!(cyclic > 45, "{cyclic} of 60 cycles");
-        assert!(shaped > 45, "{shaped} of some 61 frames");
+        assert!(cyclic > 47, "{cyclic} of 60 cycles");
+        assert!(shaped > 47, "{shaped} of some 61 frames");
     }
     let mut judge = Command::new(env!("CARGO_BIN_EXE_rtwire"));
     judge.arg("judge").arg(&file).arg("--json");

@@ -98,7 +98,7 @@ fn datagrams_reach_every_listener_and_nobody_else() {
     let streams = report["streams"].as_array().unwrap();
     assert_eq!(streams.len(), 2);
     for stream in streams {
-        assert!(stream["frames_sent"].as_u64().unwrap() > 100, "{stream:#}");
+        assert!(stream["frames_sent"].as_u64().unwrap() > 500, "{stream:#}");
         assert_eq!(
             stream["frames_received"], stream["frames_sent"],
             "{stream:#}"

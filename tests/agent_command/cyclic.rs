@@ -9,7 +9,7 @@ use rtwire_testkit::require;
 use super::room::{BINARY, Room, Running, text, until, wish};
 
 const INTERVAL_US: u64 = 20_000;
-/// Many more lines than the quarter needs. The last one ends without a launch of its own behind it.
+/// Many more lines than the medians need. The last one ends without a launch of its own behind it.
 const LINES: usize = 100;
 
 /// Starts `rtwire channel send` with one line for each launch.
@@ -67,14 +67,13 @@ fn frames_leave_at_the_launches_that_the_manager_chose() {
             own.windows(2)
                 .all(|pair| interval(&pair[0]) < interval(&pair[1]))
         );
-        // A machine that stands still most of the time is late most of the time, so the first quarter counts. Without
-        // launches a frame is anywhere in the 20 ms, and the first quarter ends at 5 ms.
+        // The machine may be late at times, so the median counts; without launches it is anywhere in the 20 ms.
         let mut late_us: Vec<u64> = own
             .iter()
             .map(|at_us| (at_us - offset_us) % INTERVAL_US)
             .collect();
         late_us.sort_unstable();
-        assert!(late_us[LINES / 4] < 2_000, "{connection}: {late_us:?}");
+        assert!(late_us[LINES / 2] < 2_000, "{connection}: {late_us:?}");
         offsets.push(offset_us);
     }
     assert_ne!(offsets[0], offsets[1]);

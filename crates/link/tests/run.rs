@@ -200,14 +200,14 @@ fn an_interface_that_goes_down_and_up_again_stops_nothing() {
     heard.unwrap();
     assert!(a.downs > 0 && a.unsent > 0, "{a:?}");
     let most_missing = listener.seen.windows(2).map(|w| w[1] - w[0]).max().unwrap();
-    assert!(most_missing > 50, "while it was down: {most_missing}");
+    assert!(most_missing > 200, "while it was down: {most_missing}");
     assert!(
         *listener.seen.last().unwrap() + 30 > beacon.number,
         "and then again"
     );
     assert!(beacon.answers > 0);
     // The moments went on all the time.
-    assert!(a.moments > 100, "{a:?}");
+    assert!(a.moments > 300, "{a:?}");
 }
 
 #[test]
