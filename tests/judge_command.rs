@@ -26,15 +26,15 @@ const QUIET: &str = r#"
 name = "two hosts"
 
 [defaults]
-tick-error = "100 ms"
+tick-error = "5 ms"
 link-rate = "1 Gbit/s"
 
 [[host]]
 name = "A"
-latency = "100 ms"
+latency = "2 ms"
 [[host]]
 name = "B"
-latency = "100 ms"
+latency = "2 ms"
 
 [[link]]
 ends = ["A", "B"]

@@ -23,7 +23,7 @@ const NETWORK: &str = r#"
 name = "two hosts"
 
 [defaults]
-tick-error = "100 ms"
+tick-error = "5 ms"
 link-rate = "1 Gbit/s"
 
 [[host]]

@@ -21,7 +21,7 @@ pub(crate) const NETWORK: &str = r#"
 name = "three hosts"
 [defaults]
 link-rate = "100 Mbit/s"
-tick-error = "100 ms"
+tick-error = "250 us"
 [[switch]]
 name = "s1"
 latency = "100 ms"

@@ -508,7 +508,7 @@ impl Program {
 /// SIGKILL at random moments, again and again: what was acknowledged is there afterwards, and nothing else.
 #[test]
 fn a_killed_manager_has_exactly_what_it_acknowledged() {
-    let moments: usize = std::env::var("RTWIRE_MANAGER_KILLS").map_or(20, |text| {
+    let moments: usize = std::env::var("RTWIRE_MANAGER_KILLS").map_or(200, |text| {
         text.parse().expect("RTWIRE_MANAGER_KILLS is a number")
     });
     let room = Room::new();

@@ -11,6 +11,7 @@ use rtwire_manager::{
     Change, Counts, Distrust, LARGEST_MESSAGE, Manager, Quotas, Settings, ShareRules, budgets_of,
 };
 use rtwire_plan::Plan;
+use rustix::net::sockopt;
 
 use crate::epochs::Epochs;
 use crate::keys::{KeyFolder, KeyWatch, random};
@@ -18,6 +19,8 @@ use crate::status::{LinkStatus, ManagerStatus, write_status};
 use crate::times::NewestTimes;
 use crate::{EtcdAddress, FileStore, ManagerdError, Store};
 
+/// The room for datagrams that wait, bytes: thousands of requests, while the machine or its disk stands still for a second.
+const WAITING_BYTES: usize = 4 << 20;
 /// The datagrams that are answered after one write to the store, at most.
 const MOST_IN_A_GROUP: usize = 256;
 /// The time between two looks at the key files, and at what other threads tell; and the longest wait for a datagram.
@@ -349,7 +352,13 @@ impl Service {
 
 fn bound(listen: SocketAddr) -> Result<UdpSocket, ManagerdError> {
     let socket = UdpSocket::bind(listen);
-    let made = socket.and_then(|socket| socket.set_nonblocking(true).map(|()| socket));
+    let made = socket.and_then(|socket| {
+        // Without CAP_NET_ADMIN up to what `net.core.rmem_max` allows; what does not fit is asked for again.
+        if sockopt::set_socket_recv_buffer_size_force(&socket, WAITING_BYTES).is_err() {
+            sockopt::set_socket_recv_buffer_size(&socket, WAITING_BYTES)?;
+        }
+        socket.set_nonblocking(true).map(|()| socket)
+    });
     made.map_err(|error| ManagerdError::Socket {
         what: "listen at",
         address: listen,
@@ -369,4 +378,31 @@ fn is_power_of_ten(count: u64) -> bool {
 #[must_use]
 pub fn plan_path(state: &Path) -> PathBuf {
     state.join("plan.json")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{UdpSocket, bound};
+
+    /// As many as come in a second to a manager that is asked 4000 times in each.
+    const REQUESTS: usize = 4_000;
+
+    #[test]
+    fn requests_of_a_second_wait_for_a_manager_that_stands_still() {
+        let manager = bound("127.0.0.1:0".parse().unwrap()).unwrap();
+        let host = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = manager.local_addr().unwrap();
+        for _ in 0..REQUESTS {
+            host.send_to(&[0x5a; 200], address).unwrap();
+        }
+        let mut buffer = [0; 256];
+        let mut waited = 0;
+        while manager.recv_from(&mut buffer).is_ok() {
+            waited += 1;
+        }
+        assert_eq!(
+            waited, REQUESTS,
+            "as root, or with CAP_NET_ADMIN, all of them fit"
+        );
+    }
 }

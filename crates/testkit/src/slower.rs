@@ -7,18 +7,58 @@
 /// stands still: none was seen above 35 ms. One of the runs has to be called good.
 pub const SLOWER: [u32; 7] = [1, 1, 1, 1, 1, 40, 40];
 
-/// Returns a description with each interval of whole milliseconds `factor` times as long.
+/// The lateness that the slower networks allow to hosts and switches.
+const SLOW_MACHINE: &str = "\"100 ms\"";
+
+/// Returns a description with each interval of whole milliseconds `factor` times as long. With a factor above 1 hosts and
+/// switches may also be as late as a machine that stands still; with 1 the description stays as it is.
+///
+/// # Panics
+/// The description has no interval of whole milliseconds, so that it would stay as fast as it is.
 #[must_use]
 pub fn slowed(network: &str, factor: u32) -> String {
+    let mut changed = 0;
     let line = |line: &str| {
-        let number = line
-            .strip_prefix("interval = \"")
-            .and_then(|rest| rest.strip_suffix(" ms\""))
+        let of = |key: &str| line.strip_prefix(key)?.strip_prefix(" = ");
+        if factor > 1 && (of("tick-error").is_some() || of("latency").is_some()) {
+            let (key, _) = line.split_once(" = ").unwrap_or((line, ""));
+            return format!("{key} = {SLOW_MACHINE}\n");
+        }
+        let interval = of("interval")
+            .and_then(|value| value.strip_prefix('"')?.strip_suffix(" ms\""))
             .and_then(|number| number.parse::<u32>().ok());
-        number.map_or_else(
+        changed += usize::from(interval.is_some());
+        interval.map_or_else(
             || format!("{line}\n"),
-            |number| format!("interval = \"{} ms\"\n", number * factor),
+            |ms| format!("interval = \"{} ms\"\n", ms * factor),
         )
     };
-    network.lines().map(line).collect()
+    let slow = network.lines().map(line).collect();
+    assert!(
+        changed > 0,
+        "no interval of whole milliseconds to slow down"
+    );
+    slow
+}
+
+#[cfg(test)]
+mod tests {
+    use super::slowed;
+
+    const FAST: &str = "tick-error = \"5 ms\"\nlatency = \"2 ms\"\ninterval = \"3 ms\"\n";
+
+    #[test]
+    fn a_fast_run_has_the_network_as_it_is_and_a_slow_one_has_room_for_a_slow_machine() {
+        assert_eq!(slowed(FAST, 1), FAST);
+        assert_eq!(
+            slowed(FAST, 40),
+            "tick-error = \"100 ms\"\nlatency = \"100 ms\"\ninterval = \"120 ms\"\n"
+        );
+    }
+
+    #[test]
+    #[should_panic(expected = "no interval of whole milliseconds")]
+    fn a_network_that_it_cannot_slow_down_is_said() {
+        let _ = slowed("interval = \"500 us\"\n", 40);
+    }
 }
