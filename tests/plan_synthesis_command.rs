@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -234,4 +234,110 @@ fn faults_end_with_2() {
         let (_, err) = ends_with(&rtwire(&all), 2);
         assert!(err.contains(part), "\"{part}\" is missing in\n{err}");
     }
+}
+
+/// 24 streams on a ring of four switches. No search is through with them in any time that a test has.
+fn many(folder: &Path, deadline_us: u64) -> String {
+    let mut text = "[network]\nname = \"many\"\n[defaults]\ntick-error = \"0 us\"\nlink-rate = \"100 Mbit/s\"\n".to_owned();
+    for switch in 0..4 {
+        let next = (switch + 1) % 4;
+        text += &format!(
+            "[[switch]]\nname = \"s{switch}\"\nqueues = 8\nbuffer = \"1 MB\"\n\
+             [[link]]\nends = [\"s{switch}\", \"s{next}\"]\n"
+        );
+    }
+    for host in 0..8 {
+        let switch = host % 4;
+        text += &format!(
+            "[[host]]\nname = \"h{host}\"\n[[link]]\nends = [\"h{host}\", \"s{switch}\"]\n"
+        );
+    }
+    for stream in 0..24 {
+        let talker = stream % 8;
+        let listener = (talker + 1 + stream * 3 % 7) % 8;
+        let bytes = 300 + 137 * (stream % 9);
+        let deadline_us = deadline_us << (stream % 3);
+        text += &format!(
+            "[[stream]]\nname = \"x{stream}\"\ntalker = \"h{talker}\"\nlisteners = [\"h{listener}\"]\n\
+             frame = \"{bytes} B\"\ninterval = \"1 ms\"\ndeadline = \"{deadline_us} us\"\n"
+        );
+    }
+    let file = folder.join("many.toml");
+    std::fs::write(&file, text).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_budget_that_is_used_up_shows_and_writes_the_best_so_far() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = many(folder.path(), 550);
+    let new = folder.path().join("new.toml");
+    let path = new.to_str().unwrap();
+    // A slow machine needs a longer one to find something.
+    let found = ["2 s", "8 s", "30 s"].iter().find_map(|budget| {
+        let output = rtwire(&[
+            "plan",
+            "--synthesize",
+            &file,
+            "--budget",
+            budget,
+            "--write",
+            path,
+        ]);
+        let (out, err) = ends_with(&output, output.status.code().unwrap());
+        assert!(
+            err.contains("the budget is used up: this is the best so far"),
+            "{out}{err}"
+        );
+        match output.status.code() {
+            Some(0) => Some(out),
+            Some(1) => {
+                assert!(!new.exists(), "what does not fit is not written");
+                None
+            }
+            _ => panic!("{out}{err}"),
+        }
+    });
+    let out = found.expect("something that fits");
+    assert!(out.contains("best found of"), "{out}");
+    assert!(!out.contains("least ("), "{out}");
+    ends_with(&rtwire(&["plan", &file]), 1);
+    ends_with(&rtwire(&["plan", path]), 0);
+}
+
+/// True if a process catches SIGINT by now, as the kernel lists it.
+fn catches_interrupts(process: u32) -> bool {
+    const SIGINT_BIT: u64 = 1 << 1;
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    u64::from_str_radix(caught.unwrap().trim(), 16).unwrap() & SIGINT_BIT != 0
+}
+
+#[test]
+fn ctrl_c_ends_a_synthesis_with_what_came_nearest() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = many(folder.path(), 400);
+    let (new, plan) = (
+        folder.path().join("new.toml"),
+        folder.path().join("plan.json"),
+    );
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rtwire"));
+    command.args(["plan", "--synthesize", &file, "--budget", "60 s"]);
+    command.arg("--write").arg(&new).arg("-o").arg(&plan);
+    let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    while !catches_interrupts(child.id()) {
+        assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
+        std::thread::yield_now();
+    }
+    let process = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
+    let (out, err) = ends_with(&child.wait_with_output().unwrap(), 1);
+    assert_eq!(out, "");
+    assert!(
+        err.contains("rtwire plan: ended by Ctrl-C: this is the best so far"),
+        "{err}"
+    );
+    assert!(err.contains("no choice was found that fits"), "{err}");
+    assert!(!new.exists() && !plan.exists());
 }
