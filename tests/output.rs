@@ -10,7 +10,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-use rtwire_testkit::{NetnsPair, Side, require};
+use rtwire_testkit::{NetnsPair, Side, Signal, catches, require};
 
 const LIST: &str = include_str!("output/command-line.txt");
 const BINARY: &str = env!("CARGO_BIN_EXE_rtwire");
@@ -825,14 +825,8 @@ fn an_interrupted_run_says_so_and_is_never_kept() {
 
 /// Waits until a process catches SIGTERM: then it is at work. Or until it has ended.
 fn wait_for_handler(child: &mut Child) {
-    let status = format!("/proc/{}/status", child.id());
     while child.try_wait().unwrap().is_none() {
-        let text = fs::read_to_string(&status).unwrap();
-        let caught = text
-            .lines()
-            .find_map(|line| line.strip_prefix("SigCgt:"))
-            .unwrap();
-        if u64::from_str_radix(caught.trim(), 16).unwrap() & 1 << 14 != 0 {
+        if catches(child.id(), Signal::Terminate) {
             return;
         }
         std::thread::yield_now();

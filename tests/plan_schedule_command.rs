@@ -8,6 +8,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use rtwire_plan::plan_file;
+use rtwire_testkit::{Signal, catches};
 use serde_json::Value;
 
 fn example(name: &str) -> PathBuf {
@@ -173,12 +174,6 @@ fn a_search_ends_with_its_budget_and_shows_the_best_so_far() {
 /// Waits until a process takes Ctrl-C, and has had so much time of the processor behind that.
 fn wait_until_it_has_searched(pid: u32, time: Duration) {
     let until = Instant::now() + Duration::from_secs(60);
-    let takes_ctrl_c = || {
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-        // SIGINT is number 2: the second bit.
-        u64::from_str_radix(caught.unwrap().trim(), 16).unwrap() & 2 != 0
-    };
     let processor_ns = || -> u64 {
         let times = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap();
         times.split(' ').next().unwrap().parse().unwrap()
@@ -189,7 +184,7 @@ fn wait_until_it_has_searched(pid: u32, time: Duration) {
             std::thread::sleep(Duration::from_millis(5));
         }
     };
-    wait(&takes_ctrl_c);
+    wait(&|| catches(pid, Signal::Interrupt));
     let begin = processor_ns();
     wait(&|| u128::from(processor_ns() - begin) >= time.as_nanos());
 }

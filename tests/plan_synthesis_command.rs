@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use rtwire_testkit::{Signal, catches};
 use serde_json::Value;
 
 fn example(name: &str) -> PathBuf {
@@ -284,14 +285,15 @@ fn a_budget_that_is_used_up_shows_and_writes_the_best_so_far() {
             "--write",
             path,
         ]);
-        let (out, err) = ends_with(&output, output.status.code().unwrap());
+        let code = output.status.code().unwrap();
+        let (out, err) = ends_with(&output, code);
         assert!(
             err.contains("the budget is used up: this is the best so far"),
             "{out}{err}"
         );
-        match output.status.code() {
-            Some(0) => Some(out),
-            Some(1) => {
+        match code {
+            0 => Some(out),
+            1 => {
                 assert!(!new.exists(), "what does not fit is not written");
                 None
             }
@@ -303,14 +305,6 @@ fn a_budget_that_is_used_up_shows_and_writes_the_best_so_far() {
     assert!(!out.contains("least ("), "{out}");
     ends_with(&rtwire(&["plan", &file]), 1);
     ends_with(&rtwire(&["plan", path]), 0);
-}
-
-/// True if a process catches SIGINT by now, as the kernel lists it.
-fn catches_interrupts(process: u32) -> bool {
-    const SIGINT_BIT: u64 = 1 << 1;
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
-    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-    u64::from_str_radix(caught.unwrap().trim(), 16).unwrap() & SIGINT_BIT != 0
 }
 
 #[test]
@@ -326,7 +320,7 @@ fn ctrl_c_ends_a_synthesis_with_what_came_nearest() {
     command.arg("--write").arg(&new).arg("-o").arg(&plan);
     let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    while !catches_interrupts(child.id()) {
+    while !catches(child.id(), Signal::Interrupt) {
         assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
         std::thread::yield_now();
     }

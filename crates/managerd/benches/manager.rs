@@ -126,7 +126,7 @@ struct Hall {
     headers: Vec<Header>,
     keys: Vec<Key>,
     requests: u128,
-    random: u64,
+    random: Random,
     now_ns: u64,
 }
 
@@ -155,7 +155,7 @@ impl Hall {
             headers: Vec::new(),
             keys,
             requests: 0,
-            random: 1,
+            random: Random(1),
             now_ns: 1_000_000_000,
         };
         for host in 0..HOSTS {
@@ -179,18 +179,10 @@ impl Hall {
         hall
     }
 
-    fn below(&mut self, limit: usize) -> usize {
-        self.random = self
-            .random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.random >> 33) as usize % limit
-    }
-
     /// Returns the datagram of a small connection between two random hosts.
     fn request(&mut self) -> (usize, Vec<u8>) {
-        let from = self.below(HOSTS);
-        let to = (from + 1 + self.below(HOSTS - 1)) % HOSTS;
+        let from = self.random.below(HOSTS);
+        let to = (from + 1 + self.random.below(HOSTS - 1)) % HOSTS;
         self.requests += 1;
         let ask = small_connection(to);
         let question = Question::Reserve {
@@ -231,6 +223,29 @@ fn granted(change: &Change) -> Granted {
     match change {
         Change::Admitted(stored) => stored.granted.clone(),
         Change::Released { .. } => panic!("not admitted"),
+    }
+}
+
+/// The same numbers in each run.
+struct Random(u64);
+
+impl Random {
+    /// Returns the next one, below 2^31.
+    fn next(&mut self) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 >> 33
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        self.next() as usize % limit
+    }
+
+    /// Returns one from 0 to 1.
+    fn uniform(&mut self) -> f64 {
+        self.next() as f64 / f64::from(1_u32 << 31)
     }
 }
 

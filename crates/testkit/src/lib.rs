@@ -20,12 +20,14 @@ mod apart;
 mod foreign;
 pub mod layout;
 mod netns;
+mod process;
 mod slower;
 mod star;
 
 pub use apart::Apart;
 pub use foreign::{TAG_BESIDE, foreign_bpf, foreign_xdp};
 pub use netns::{NetnsPair, Side, cards, have_bpf_names, ip, tc, try_tc};
+pub use process::{Signal, catches};
 pub use rtwire_sys::counting::{CountingAllocator, allocations};
 use rtwire_sys::lacking;
 pub use slower::{SLOWER, slowed};

@@ -19,19 +19,16 @@ const SLOW_MACHINE: &str = "\"100 ms\"";
 pub fn slowed(network: &str, factor: u32) -> String {
     let mut changed = 0;
     let line = |line: &str| {
-        let of = |key: &str| line.strip_prefix(key)?.strip_prefix(" = ");
-        if factor > 1 && (of("tick-error").is_some() || of("latency").is_some()) {
-            let (key, _) = line.split_once(" = ").unwrap_or((line, ""));
-            return format!("{key} = {SLOW_MACHINE}\n");
+        let (key, value) = line.split_once(" = ").unwrap_or((line, ""));
+        let ms = || value.strip_prefix('"')?.strip_suffix(" ms\"")?.parse().ok();
+        match (key, ms()) {
+            ("tick-error" | "latency", _) if factor > 1 => format!("{key} = {SLOW_MACHINE}\n"),
+            ("interval", Some::<u32>(ms)) => {
+                changed += 1;
+                format!("interval = \"{} ms\"\n", ms * factor)
+            }
+            _ => format!("{line}\n"),
         }
-        let interval = of("interval")
-            .and_then(|value| value.strip_prefix('"')?.strip_suffix(" ms\""))
-            .and_then(|number| number.parse::<u32>().ok());
-        changed += usize::from(interval.is_some());
-        interval.map_or_else(
-            || format!("{line}\n"),
-            |ms| format!("interval = \"{} ms\"\n", ms * factor),
-        )
     };
     let slow = network.lines().map(line).collect();
     assert!(

@@ -17,7 +17,7 @@ use rtwire_manager::{Answer, Granted, Header, Key, LARGEST_MESSAGE, Question};
 use rtwire_managerd::{Service, ServiceSettings, Told, key_path, make_key, read_key};
 use rtwire_measure::bench::{Compared, Row};
 
-use crate::{HOSTS, UNLIMITED, plan_of_the_hall, rows_of};
+use crate::{HOSTS, Random, UNLIMITED, plan_of_the_hall, rows_of};
 
 /// The changes that are asked for in a second: admissions and releases in equal parts.
 const CHANGES_PER_SECOND: f64 = 5_000.0;
@@ -32,7 +32,7 @@ const BARE_BYTES: usize = 160;
 /// The longest wait for the last answers.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A manager in a thread of this process.
+/// A server in a thread of this process.
 struct Running {
     address: SocketAddr,
     ends: Arc<AtomicBool>,
@@ -95,19 +95,6 @@ trait Asks {
     fn take(&mut self, datagram: &[u8]) -> u128;
 }
 
-/// A sequence of numbers from 0 to 1.
-struct Uniform(u64);
-
-impl Uniform {
-    fn next(&mut self) -> f64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as f64 / f64::from(1_u32 << 31)
-    }
-}
-
 /// The answers of several turns.
 #[derive(Default)]
 struct Answers {
@@ -119,7 +106,7 @@ struct Answers {
 
 impl Answers {
     /// Asks for one turn.
-    fn turn(&mut self, asks: &mut impl Asks, random: &mut Uniform) {
+    fn turn(&mut self, asks: &mut impl Asks, random: &mut Random) {
         let mut due_of: HashMap<u128, (Instant, bool)> = HashMap::new();
         let mut buffer = [0; LARGEST_MESSAGE + 1];
         let begun = Instant::now();
@@ -133,7 +120,7 @@ impl Answers {
                 let (number, counts) = asks.ask();
                 due_of.insert(number, (due, counts));
                 self.asked += 1;
-                due += Duration::from_secs_f64(-(1.0 - random.next()).ln() / CHANGES_PER_SECOND);
+                due += Duration::from_secs_f64(-(1.0 - random.uniform()).ln() / CHANGES_PER_SECOND);
                 continue;
             }
             let until = if ended {
@@ -176,8 +163,7 @@ fn is_readable(socket: &UdpSocket, until: Instant) -> bool {
 struct AsksBare {
     socket: UdpSocket,
     asked: u128,
-    ends: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    _server: Running,
 }
 
 impl AsksBare {
@@ -185,7 +171,8 @@ impl AsksBare {
     fn new(folder: &Path) -> AsksBare {
         let server = UdpSocket::bind("127.0.0.1:0").unwrap();
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        socket.connect(server.local_addr().unwrap()).unwrap();
+        let address = server.local_addr().unwrap();
+        socket.connect(address).unwrap();
         server.set_nonblocking(true).unwrap();
         let ends = Arc::new(AtomicBool::new(false));
         let over = Arc::clone(&ends);
@@ -209,17 +196,11 @@ impl AsksBare {
         AsksBare {
             socket,
             asked: 0,
-            ends,
-            thread: Some(thread),
-        }
-    }
-}
-
-impl Drop for AsksBare {
-    fn drop(&mut self) {
-        self.ends.store(true, Ordering::Release);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+            _server: Running {
+                address,
+                ends,
+                thread: Some(thread),
+            },
         }
     }
 }
@@ -247,7 +228,7 @@ struct Hosts {
     socket: UdpSocket,
     hosts: Vec<(Key, Header)>,
     requests: u128,
-    random: Uniform,
+    random: Random,
     /// The hosts of open questions.
     asked_by: HashMap<u128, usize>,
     /// Connections, each with its host.
@@ -284,7 +265,7 @@ impl Hosts {
             socket,
             hosts,
             requests: 0,
-            random: Uniform(7),
+            random: Random(7),
             asked_by: HashMap::new(),
             held: Vec::new(),
         }
@@ -302,9 +283,9 @@ impl Hosts {
     }
 
     fn reserve(&mut self) -> u128 {
-        let host = (self.random.next() * ASKING as f64) as usize;
+        let host = (self.random.uniform() * ASKING as f64) as usize;
         let own = host * HOSTS / ASKING;
-        let to = (own + 1 + (self.random.next() * (HOSTS - 1) as f64) as usize) % HOSTS;
+        let to = (own + 1 + (self.random.uniform() * (HOSTS - 1) as f64) as usize) % HOSTS;
         let ask = crate::small_connection(to);
         self.send(host, |request| Question::Reserve {
             request,
@@ -348,7 +329,7 @@ impl Asks for Hosts {
         if self.held.len() <= ASKING {
             return (self.reserve(), true);
         }
-        let at = (self.random.next() * self.held.len() as f64) as usize;
+        let at = (self.random.uniform() * self.held.len() as f64) as usize;
         let (host, granted) = self.held.swap_remove(at);
         let connection = granted.connection;
         let request = self.send(host, |request| Question::Release {
@@ -381,7 +362,7 @@ pub(crate) fn rows(state: &Path, count: usize, place: &str) -> Vec<Row> {
     let mut asks_bare = AsksBare::new(state);
     hosts.wait_until_granted();
     let (mut manager, mut bare) = (Answers::default(), Answers::default());
-    let mut random = Uniform(9);
+    let mut random = Random(9);
     for _ in 0..TURNS {
         manager.turn(&mut hosts, &mut random);
         bare.turn(&mut asks_bare, &mut random);
