@@ -174,6 +174,43 @@ const RESERVE: [&str; 9] = [
     "5",
 ];
 
+/// Policy and real-time priority of each thread of a process, by the kernel's listing (proc(5), fields 40 and 41 of `stat`).
+fn scheduled(child: &Child) -> Vec<(u32, u32)> {
+    let threads = fs::read_dir(format!("/proc/{}/task", child.id())).unwrap();
+    let of_thread = |thread: std::io::Result<fs::DirEntry>| {
+        let stat = fs::read_to_string(thread.unwrap().path().join("stat")).unwrap();
+        // The name, in brackets, may contain anything.
+        let (_, behind) = stat.rsplit_once(')').unwrap();
+        let fields: Vec<&str> = behind.split_whitespace().collect();
+        // The third field is the first one behind the name.
+        (
+            fields[41 - 3].parse().unwrap(),
+            fields[40 - 3].parse().unwrap(),
+        )
+    };
+    let mut found: Vec<(u32, u32)> = threads.map(of_thread).collect();
+    found.sort_unstable();
+    found
+}
+
+#[test]
+fn the_thread_that_answers_has_real_time_priority_and_no_other() {
+    // It is for those who may take it: CAP_SYS_NICE.
+    if !rtwire_testkit::require_root() {
+        return;
+    }
+    let room = Room::new();
+    let manager = room.manager(&[]);
+    let found = scheduled(&manager.child);
+    let (last, others) = found.split_last().unwrap();
+    assert_eq!(*last, (1, 10), "SCHED_FIFO of priority 10: {found:?}");
+    assert!(
+        !others.is_empty(),
+        "keys and plans have threads of their own"
+    );
+    assert!(others.iter().all(|one| *one == (0, 0)), "{found:?}");
+}
+
 #[test]
 fn a_connection_is_reserved_listed_explained_and_released() {
     let room = Room::new();

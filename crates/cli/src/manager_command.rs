@@ -27,6 +27,8 @@ const REFUSED: u8 = 1;
 const FAULTY: u8 = 2;
 /// The host lacks something.
 const LACKING: u8 = 3;
+/// The real-time priority of the thread that answers: that of the agents' questions, below every stream's.
+const PRIORITY: u8 = 10;
 
 /// Arguments of `rtwire manager`.
 #[derive(Args)]
@@ -288,6 +290,9 @@ fn managed(
         let asked = AgentClient::connect(path).and_then(|mut agent| agent.control(service.as_fd()));
         asked.map_err(Ended::Agent)?;
     }
+    // This thread answers, all others exist by now. Beside busy programs of its host it would answer too late: one-shot
+    // reservations end before the next one is there. Where the kernel refuses the priority, it is only less punctual.
+    let _ = rtwire_sys::sched::set_fifo(PRIORITY);
     let ended = service.run(keep_going, &mut tell);
     let counts = service.counts();
     let refused: u64 = counts.refused.values().sum();
