@@ -184,6 +184,21 @@ impl Model {
         self.ports.len()
     }
 
+    /// Returns the time by which the simulation may be later than what it simulates, ps. Regulators and credits let frames go
+    /// at whole picoseconds: each such port delays them by less than one.
+    #[must_use]
+    pub fn rounding_ps(&self) -> u64 {
+        let mut shapes: Vec<bool> = self
+            .ports
+            .iter()
+            .map(|it| !it.idle_bps.is_empty())
+            .collect();
+        for edge in self.edges.iter().filter(|edge| edge.regulator != NONE) {
+            shapes[edge.port as usize] = true;
+        }
+        shapes.into_iter().filter(|shapes| *shapes).count() as u64
+    }
+
     /// Returns the two ports of the link between two nodes; `None` if there is no such link.
     #[must_use]
     pub fn link_ports(&self, one: &str, other: &str) -> Option<[usize; 2]> {

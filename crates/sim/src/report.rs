@@ -59,6 +59,9 @@ pub struct Report {
     /// The plan's warnings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// As [`Model::rounding_ps`]: a delay is above its promise only if it is by more.
+    #[serde(skip)]
+    pub rounding_ps: u64,
 }
 
 /// A stream at one listener. Counts and quantiles are from the plain simulation, the worst case from all simulations.
@@ -212,6 +215,7 @@ impl Report {
             ports: Vec::new(),
             witnesses: Vec::new(),
             warnings: plan.warnings.clone(),
+            rounding_ps: model.rounding_ps(),
         };
         for (listener, seen) in model.listeners.iter().zip(simulator.listeners()) {
             let flow = &model.flows[listener.flow as usize];
@@ -316,20 +320,23 @@ impl Report {
     /// Compares all results with the promises.
     pub(crate) fn judge(&mut self) {
         let mut broken = false;
+        let rounding_ps = self.rounding_ps;
+        let limit_ps =
+            |promised_ns: u64| promised_ns.saturating_mul(1000).saturating_add(rounding_ps);
         for stream in &mut self.streams {
             let worst = stream.worst_delay_ps.unwrap_or(0);
             if let Some(promised) = stream.promised_delay_ns {
                 stream.used_permille = Some(permille_of_ns(worst, promised));
-                stream.violated = worst > promised.saturating_mul(1000);
+                stream.violated = worst > limit_ps(promised);
             }
             if let (Some(jitter_ps), Some(promised)) = (stream.jitter_ps, stream.promised_jitter_ns)
             {
-                stream.violated |= jitter_ps > promised.saturating_mul(1000);
+                stream.violated |= jitter_ps > limit_ps(promised);
             }
             broken |= stream.violated || stream.frames_lost > stream.frames_cut;
         }
         for stream in &mut self.recovered {
-            stream.judge();
+            stream.judge(rounding_ps);
             broken |= stream.violated;
         }
         for port in &mut self.ports {
@@ -345,7 +352,7 @@ impl Report {
             for class in &mut port.classes {
                 class.violated = class
                     .promised_delay_ns
-                    .is_some_and(|ns| class.worst_delay_ps > ns.saturating_mul(1000));
+                    .is_some_and(|ns| class.worst_delay_ps > limit_ps(ns));
                 port.violated |= class.violated;
             }
             broken |= port.violated || port.frames_dropped > 0 || port.frames_off_window > 0;

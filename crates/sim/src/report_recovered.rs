@@ -104,13 +104,15 @@ impl RecoveredReport {
         }
     }
 
-    /// Compares the results with the promise.
-    pub(crate) fn judge(&mut self) {
+    /// Compares the results with the promise. The simulation may be later by `rounding_ps`.
+    pub(crate) fn judge(&mut self, rounding_ps: u64) {
+        let limit_ps = self.promised_delay_ns.saturating_mul(1_000);
+        let limit_ps = limit_ps.saturating_add(rounding_ps);
         let worst = self.worst_delay_ps;
         self.used_permille = worst.map(|worst| permille_of_ns(worst, self.promised_delay_ns));
         self.violated |= self.frames_twice > 0
             || self.frames_waiting > self.promised_frames_waiting
-            || worst.is_some_and(|worst| worst > self.promised_delay_ns.saturating_mul(1_000));
+            || worst.is_some_and(|worst| worst > limit_ps);
     }
 }
 

@@ -71,20 +71,21 @@ pub(crate) fn scenarios(
 /// Adds the results that exceed a plan's promises to `list`. Returns the number of compared promises.
 fn exceeded(report: &Report, plan: &Plan, list: &mut Vec<String>) -> u64 {
     let mut compared = 0;
+    let limit_ps = |promised_ns: u64| promised_ns * 1000 + report.rounding_ps;
     for seen in report.streams.iter().filter(|stream| !stream.best_effort) {
         let stream = plan.streams.iter().find(|it| it.name == seen.name);
         let mut promises = stream.unwrap().promises.iter();
         let promise = promises.find(|it| it.listener == seen.listener).unwrap();
         let Some(ns) = promise.delay_ns else { continue };
         compared += 1;
-        if seen.worst_delay_ps.is_some_and(|ps| ps > ns * 1000) {
+        if seen.worst_delay_ps.is_some_and(|ps| ps > limit_ps(ns)) {
             list.push(format!(
                 "{} to {}: {:?} ps seen, {ns} ns promised",
                 seen.name, seen.listener, seen.worst_delay_ps
             ));
         }
         if let (Some(seen_ps), Some(ns)) = (seen.jitter_ps, promise.jitter_ns) {
-            if seen_ps > ns * 1000 {
+            if seen_ps > limit_ps(ns) {
                 list.push(format!("{}: jitter {seen_ps} ps, {ns} ns", seen.name));
             }
         }
@@ -101,7 +102,7 @@ fn exceeded(report: &Report, plan: &Plan, list: &mut Vec<String>) -> u64 {
         for (seen, class) in seen.classes.iter().zip(&port.classes) {
             assert_eq!(seen.class, class.class);
             compared += u64::from(class.delay_ns.is_some());
-            let bound_ps = class.delay_ns.map(|ns| ns * 1000);
+            let bound_ps = class.delay_ns.map(limit_ps);
             wrong += above(seen.worst_delay_ps, bound_ps);
         }
         compared += u64::from(port.backlog_bytes.is_some());
