@@ -456,6 +456,19 @@ fn credits_are_in_the_data_and_on_the_page_and_what_is_in_neither_is_told() {
     let missing = "port plc: the MAC merge sublayer (802.3, clause 99) is not in the data; turn it on at both ends of the \
         link, with addFragSize 0 at plc";
     assert!(told.contains(missing), "{told}");
+    let example = include_str!("../examples/flow-meters.toml");
+    let (_folder, output) = export(example, &["--yang", "--switch", "s1"]);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        told.contains("pictures: its flow meter at the port to camera"),
+        "{told}"
+    );
+    let (_folder, output) = export(example, &["--page", "--switch", "s1"]);
+    let page = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        page.contains("Flow meters (802.1Q") && page.contains("CBS B"),
+        "{page}"
+    );
     let (_folder, output) = export(&asynchronous, &["--page"]);
     let page = String::from_utf8(output.stdout).unwrap();
     assert!(

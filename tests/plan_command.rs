@@ -233,6 +233,7 @@ fn the_experiment_comes_out_of_rates_and_intervals() {
 fn promises_are_the_sum_of_their_terms() {
     for name in [
         "five-nodes.toml",
+        "flow-meters.toml",
         "line.toml",
         "preemption.toml",
         "redundant.toml",
@@ -621,4 +622,34 @@ fn the_recovery_of_redundant_streams_is_shown() {
         told.contains("recovery.history_length: the plan says 2"),
         "{told}"
     );
+}
+
+#[test]
+fn flow_meters_are_listed_and_promises_count_with_them() {
+    let file = example("flow-meters.toml");
+    let output = rtwire(&["plan", &file]);
+    let told = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    for line in ["flow meter at", "each promise holds whatever other hosts"] {
+        assert!(told.contains(line), "{line}: {told}");
+    }
+    let with = json(&rtwire(&["plan", &file, "--json"]));
+    let folder = tempfile::tempdir().unwrap();
+    let plain = folder.path().join("plain.toml");
+    let described = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&plain, described.replace("flow-meters = \"on\"\n", "")).unwrap();
+    let without = json(&rtwire(&["plan", plain.to_str().unwrap(), "--json"]));
+    assert!(without.get("meters").is_none());
+    assert_eq!(with["meters"].as_array().unwrap().len(), 4);
+    let promised = |plan: &Value| {
+        plan["streams"][0]["promises"][0]["delay_ns"]
+            .as_u64()
+            .unwrap()
+    };
+    assert!(promised(&with) > promised(&without));
+    // The lab's switches have no meters, and the manager's admission knows none.
+    let output = rtwire(&["lab", &file, "--duration", "1s"]);
+    let told = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert!(told.contains("`flow-meters = \"on\"`"), "{told}");
 }

@@ -31,6 +31,7 @@ fn json(arguments: &[&str]) -> (Value, i32) {
 fn examples_keep_their_promises() {
     for name in [
         "five-nodes.toml",
+        "flow-meters.toml",
         "line.toml",
         "preemption.toml",
         "redundant.toml",
@@ -255,6 +256,59 @@ fn a_broken_link_is_survived_by_redundant_streams() {
             "name the two nodes of a link, such as s1,s2",
         ),
         (&["--break-at", "1ms"][..], "--break-link"),
+    ] {
+        let output = rtwire(&[&[file.as_str()][..], arguments].concat());
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {told}");
+        assert!(told.contains(message), "{arguments:?}: {told}");
+    }
+}
+
+#[test]
+fn a_talker_that_goes_wrong_is_held_off_by_meters() {
+    let file = example("flow-meters.toml");
+    let shared = ["--duration", "200ms", "--babble", "pictures"];
+    let (report, code) = json(&[&[file.as_str()][..], &shared[..]].concat());
+    assert_eq!((report["outcome"].as_str(), code), (Some("kept"), 0));
+    assert_eq!(report["babbling"], serde_json::json!(["pictures"]));
+    let of = |list: &str, key: &str, name: &str| {
+        let mut all = report[list].as_array().unwrap().iter();
+        all.find(|it| it[key] == name).unwrap().clone()
+    };
+    let discarded = |flow| {
+        of("meters", "flow", flow)["frames_discarded"]
+            .as_u64()
+            .unwrap()
+    };
+    assert!(discarded("pictures") > 1_000);
+    assert_eq!((discarded("setpoints"), discarded("actuals")), (0, 0));
+    assert_eq!(of("streams", "name", "pictures")["unjudged"], true);
+    assert_eq!(of("streams", "name", "setpoints")["frames_lost"], 0);
+    let output = rtwire(&[&[file.as_str()][..], &shared[..]].concat());
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    for line in [
+        "meter at",
+        "babbling: pictures;",
+        "all other hosts' streams within the promises",
+    ] {
+        assert!(told.contains(line), "{line}: {told}");
+    }
+    // The same network without meters.
+    let folder = tempfile::tempdir().unwrap();
+    let text = std::fs::read_to_string(&file).unwrap();
+    let unguarded = folder.path().join("unguarded.toml");
+    std::fs::write(&unguarded, text.replace("flow-meters = \"on\"\n", "")).unwrap();
+    let output = rtwire(&[&[unguarded.to_str().unwrap()][..], &shared[..]].concat());
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("PROMISE BROKEN: setpoints"), "{told}");
+    for (arguments, message) in [
+        (
+            &["--babble", "picture"][..],
+            "there are setpoints actuals pictures files",
+        ),
+        (&["--babble", "pictures", "--search", "9"][..], "--search"),
     ] {
         let output = rtwire(&[&[file.as_str()][..], arguments].concat());
         let told = String::from_utf8_lossy(&output.stderr).into_owned();

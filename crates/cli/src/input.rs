@@ -125,6 +125,10 @@ pub(crate) fn plan_for_lab(
             let why = "the lab's ports send each frame whole";
             plan.network.without_preemption(None, why)
         })
+        .and_then(|()| {
+            let why = "the lab's switches have none";
+            plan.network.without_flow_meters(why)
+        })
         .map_err(|message| (FAULTY, format!("{}: {message}", path.display())))?;
     Ok(plan)
 }

@@ -70,6 +70,7 @@ pub(crate) fn tables(name: &str, plan: &Plan) -> String {
     }
     table(&mut text, 2, &rows);
     crate::plan_recovery::table(&mut text, plan);
+    crate::plan_meters::table(&mut text, plan);
     text.push('\n');
     let mut rows = vec![cells(&[
         "port",

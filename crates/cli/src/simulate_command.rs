@@ -81,6 +81,10 @@ pub(crate) struct SimulateArguments {
     /// With --break-link: the time until the link is repaired [default: never]
     #[arg(long, value_name = "TIME", value_parser = duration_ps, requires = "break_link")]
     break_for: Option<u64>,
+    /// Let the talker of this stream or best-effort allowance go wrong: it sends frames of any size as fast as its link takes
+    /// them. Nothing is promised to its host; the switches' flow meters guard all others
+    #[arg(long, value_name = "NAME", conflicts_with = "search")]
+    babble: Vec<String>,
     /// Print JSON (its schema: `rtwire schema simulation`)
     #[arg(long)]
     json: bool,
@@ -148,6 +152,26 @@ fn breaks(
     Ok(ports.map(broken).to_vec())
 }
 
+/// Returns the flows whose talkers go wrong.
+fn babbling(
+    arguments: &SimulateArguments,
+    network: &Network,
+    model: &Model,
+) -> Result<Vec<usize>, String> {
+    let flow = |name: &String| {
+        model.flow(name).ok_or_else(|| {
+            let streams = network.streams.iter().map(|it| it.name.as_str());
+            let allowances = network.best_effort.iter().map(|it| it.name.as_str());
+            let names: Vec<&str> = streams.chain(allowances).collect();
+            format!(
+                "--babble {name}: there is no such stream or best-effort allowance; there are {}",
+                names.join(" ")
+            )
+        })
+    };
+    arguments.babble.iter().map(flow).collect()
+}
+
 /// Plans, simulates, compares and prints.
 pub(crate) fn run(arguments: &SimulateArguments) -> ExitCode {
     let file = arguments.file.display().to_string();
@@ -201,6 +225,7 @@ fn simulate(
         arguments.drift,
     );
     scenario.breaks = breaks(arguments, network, &model)?;
+    scenario.babbling = babbling(arguments, network, &model)?;
     let mut simulator = Simulator::new(&model);
     simulator.run(&scenario);
     let mut report = Report::new(&model, &simulator, &scenario, choice.word(), plan);
@@ -295,6 +320,31 @@ fn recovered(text: &mut String, report: &Report) {
     crate::columns::table(text, 2, &rows);
 }
 
+/// Adds the flow meters, and the talkers that went wrong.
+fn metered(text: &mut String, report: &Report) {
+    if !report.meters.is_empty() {
+        let head = ["meter at", "of", "passed", "discarded"];
+        let mut rows = vec![head.map(str::to_owned).to_vec()];
+        for meter in &report.meters {
+            rows.push(vec![
+                meter.switch.clone(),
+                meter.flow.clone(),
+                grouped(meter.frames_passed),
+                grouped(meter.frames_discarded),
+            ]);
+        }
+        text.push('\n');
+        crate::columns::table(text, 2, &rows);
+    }
+    if !report.babbling.is_empty() {
+        let _ = writeln!(
+            text,
+            "\nbabbling: {}; nothing was promised to the streams of its host, which are not judged",
+            report.babbling.join(", ")
+        );
+    }
+}
+
 /// Adds the broken links, the frames that they lost, and the recovered streams that were not recovered.
 fn broken(text: &mut String, report: &Report) {
     for link in report.broken_links.iter().step_by(2) {
@@ -357,6 +407,7 @@ fn tables(report: &Report) -> String {
     }
     crate::columns::table(&mut text, 2, &rows);
     recovered(&mut text, report);
+    metered(&mut text, report);
     text.push('\n');
     let head = ["port", "backlog", "bound", "used", "frames", "dropped"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
@@ -402,7 +453,8 @@ fn tables(report: &Report) -> String {
         let _ = writeln!(text, "BOUND BROKEN: port {}>{}", port.node, port.port);
     }
     broken(&mut text, report);
-    let lost: u64 = report.streams.iter().map(|stream| stream.frames_lost).sum();
+    let judged = report.streams.iter().filter(|stream| !stream.unjudged);
+    let lost: u64 = judged.map(|stream| stream.frames_lost).sum();
     let dropped: u64 = report.ports.iter().map(|port| port.frames_dropped).sum();
     let _ = writeln!(
         text,
@@ -410,6 +462,8 @@ fn tables(report: &Report) -> String {
         match report.outcome {
             Outcome::Kept if lost > 0 =>
                 "all within the promises, nothing lost but on the broken link".to_owned(),
+            Outcome::Kept if !report.babbling.is_empty() =>
+                "all other hosts' streams within the promises, none of their frames lost".to_owned(),
             Outcome::Kept => "all within the promises, nothing lost".to_owned(),
             Outcome::Broken if dropped > 0 || (lost > 0 && report.broken_links.is_empty()) =>
                 format!(

@@ -7,6 +7,7 @@ mod classes;
 mod contract;
 mod cut_through;
 mod latency;
+mod meters;
 mod preemption;
 mod routers;
 mod ways;
@@ -15,6 +16,7 @@ pub use classes::{PriorityMap, class_by, class_of, fitting, recommended, reserve
 pub use contract::{Contract, ContractKind};
 pub use cut_through::CutThrough;
 pub use latency::{LatencyLimits, LatencyRange, PortLatency, SwitchPort};
+pub use meters::{FlowMeters, MeterFault, SMALLEST_FRAME_BYTES};
 pub use preemption::{PortPreemption, Preemption, PreemptionFault};
 pub(crate) use routers::kept;
 pub use routers::{LARGEST_DSCP, Marks, Routers, Routing};
@@ -132,6 +134,9 @@ pub struct Switch {
     /// The frame preemption of its ports, if it has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preemption: Option<Preemption>,
+    /// The flow meters at its ports towards hosts, if it has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow_meters: Option<FlowMeters>,
     /// Values of single ports and inputs, in place of the switch's own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<SwitchPort>,

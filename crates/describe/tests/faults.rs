@@ -436,6 +436,46 @@ const CASES: &[(&str, &str, &str)] = &[
         "link-rate = \"100 Mbit/s\"\nframe-overhead = \"0 B\"\n[[switch]]\nname = \"s1\"\nbuffer = \"64 KiB\"\nqueues = 8\npreemptable = [0]\n[[switch]]\nname = \"s2\"\npreemptable = []\n",
     ),
     (
+        "flow-meters: another word",
+        "buffer = \"64 KiB\"\n[[switch]]\nname = \"s2\"\n",
+        "buffer = \"64 KiB\"\nflow-meters = \"yes\"\n[[switch]]\nname = \"s2\"\n",
+    ),
+    (
+        "flow-meters: beside gates",
+        "buffer = \"64 KiB\"\n[[switch]]\nname = \"s2\"\n",
+        "buffer = \"64 KiB\"\nflow-meters = \"on\"\nqueues = 8\ngates = \"unlimited\"\n[[switch]]\nname = \"s2\"\n",
+    ),
+    (
+        "flow-meters: beside cut-through",
+        "buffer = \"64 KiB\"\n[[switch]]\nname = \"s2\"\n",
+        "buffer = \"64 KiB\"\nflow-meters = \"on\"\ncut-through = \"on\"\n[[switch]]\nname = \"s2\"\n",
+    ),
+    (
+        "flow-meters: beside preemption",
+        "buffer = \"64 KiB\"\n[[switch]]\nname = \"s2\"\n",
+        "buffer = \"64 KiB\"\nflow-meters = \"on\"\nqueues = 8\npreemptable = [0]\n[[switch]]\nname = \"s2\"\npreemptable = []\n",
+    ),
+    (
+        "meter-overhead: without meters",
+        "buffer = \"64 KiB\"\n[[switch]]\nname = \"s2\"\n",
+        "buffer = \"64 KiB\"\nmeter-overhead = \"4 B\"\n[[switch]]\nname = \"s2\"\n",
+    ),
+    (
+        "meter-overhead: no bytes",
+        "buffer = \"64 KiB\"\n[[switch]]\nname = \"s2\"\n",
+        "buffer = \"64 KiB\"\nflow-meters = \"on\"\nmeter-overhead = \"3 bit\"\n[[switch]]\nname = \"s2\"\n",
+    ),
+    (
+        "meter-overhead: more than a frame has",
+        "buffer = \"64 KiB\"\n[[switch]]\nname = \"s2\"\n",
+        "buffer = \"64 KiB\"\nflow-meters = \"on\"\nmeter-overhead = \"25 B\"\n[[switch]]\nname = \"s2\"\n",
+    ),
+    (
+        "meter-overhead: differs",
+        "buffer = \"64 KiB\"\n[[switch]]\nname = \"s2\"\n",
+        "buffer = \"64 KiB\"\nflow-meters = \"on\"\nmeter-overhead = \"24 B\"\n[[switch]]\nname = \"s2\"\nflow-meters = \"on\"\n",
+    ),
+    (
         "preemptable: of an input",
         "[[stream]]\nname = \"one\"",
         "[[port]]\nswitch = \"s1\"\nfrom = \"A\"\npreemptable = [0]\n[[stream]]\nname = \"one\"",

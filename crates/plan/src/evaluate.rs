@@ -129,6 +129,7 @@ pub(crate) fn evaluate_and_certify(
         streams,
         best_effort: Vec::new(),
         ports,
+        meters: crate::meters::meters(network, &mapped, &segments)?,
         warnings: Vec::new(),
         certificate,
     };
@@ -172,6 +173,9 @@ fn closed(
     let mut class = None;
     for &(flow_index, hop) in &mapped.passing[index] {
         let flow = &graph.flows[flow_index];
+        if flow.meter.is_some() {
+            return Ok(None);
+        }
         let hop = flow.hops[hop];
         if *class.get_or_insert(hop.class) != hop.class {
             return Ok(None);
@@ -375,7 +379,11 @@ fn backlog_frames(
     let begun = u64::from(mapped.graph.servers[index].preemption.is_some());
     let smallest = mapped.passing[index]
         .iter()
-        .map(|(flow, _)| mapped.graph.flows[*flow].frame_min)
+        .map(|(flow, _)| {
+            let flow = &mapped.graph.flows[*flow];
+            let meter = flow.meter.as_ref();
+            meter.map_or(flow.frame_min, |meter| meter.frame_min)
+        })
         .min();
     let (Some(smallest), Some(bytes)) = (smallest, backlog_bytes) else {
         return Ok(backlog_bytes.map(|_| 0));

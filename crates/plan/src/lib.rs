@@ -34,6 +34,7 @@ mod evaluate;
 mod fingerprint;
 pub mod identity;
 mod mapping;
+pub mod meters;
 pub mod plan;
 pub mod plan_file;
 mod planner;
@@ -48,6 +49,7 @@ pub mod synthesize;
 mod verify;
 
 pub use identity::{BestEffortPlan, Destination, Identity};
+pub use meters::FlowMeter;
 pub use plan::{
     Analysis, NodeKind, Options, PLAN_VERSION, Plan, PlanOptions, PortPlan, Promise, Shaper,
     StreamPlan, Term, TermKind,

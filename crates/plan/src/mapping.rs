@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use crate::bound::graph::{ClassShaper, Flow, Graph, Hop, Preempting, Server, ServerInput};
+use crate::bound::graph::{ClassShaper, Flow, Graph, Hop, Meter, Preempting, Server, ServerInput};
 use crate::network::{
-    ContractKind, Host, LatencyRange, Marks, Network, Routers, ShaperKind, Switch, class_by,
+    ContractKind, Host, LatencyRange, Marks, Network, Routers, SMALLEST_FRAME_BYTES, ShaperKind,
+    Switch, class_by,
 };
 use crate::plan::{NodeKind, PreemptionPlan};
 use crate::schedule::Closing;
@@ -95,9 +96,6 @@ impl<'a> Nodes<'a> {
         network.port_latency_of((from, to), host.copied(), switch.copied())
     }
 }
-
-/// The smallest Ethernet frame: header and payload without FCS, bytes.
-const SMALLEST_FRAME_BYTES: u64 = 60;
 
 impl Mapped {
     /// Returns the frame preemption of a port, as a plan shows it.
@@ -195,6 +193,7 @@ pub(crate) fn map(network: &Network, closings: &[Closing]) -> Result<Mapped, Ove
             jitter: Ratio::from_ns(stream.contract.tick_error_ns)
                 .times(drift)?
                 .times(drift)?,
+            meter: meter(network, &mapped, &hops, stream.frame_bytes, drift)?,
             hops,
         });
         mapped.flow_names.push(stream.name.clone());
@@ -210,6 +209,7 @@ pub(crate) fn map(network: &Network, closings: &[Closing]) -> Result<Mapped, Ove
             frame_min: Ratio::whole(i128::from(smallest) * 8),
             period: None,
             jitter: Ratio::ZERO,
+            meter: meter(network, &mapped, &hops, allowance.frame_bytes, drift)?,
             hops,
         });
         mapped.flow_names.push(allowance.name.clone());
@@ -325,6 +325,7 @@ fn close(mapped: &mut Mapped, closing: &Closing) -> Result<(), Overflow> {
             class,
             before: None,
         }],
+        meter: None,
     };
     mapped.graph.flows.push(flow);
     mapped.flow_names.push(CLOSED_GATES.to_owned());
@@ -355,4 +356,43 @@ fn hops(nodes: &Nodes<'_>, mapped: &Mapped, routes: &[Vec<String>], marks: Marks
         }
     }
     hops
+}
+
+/// Returns the meter of a flow of frames of `frame_bytes`, if it passes one where its talker's link ends.
+fn meter(
+    network: &Network,
+    mapped: &Mapped,
+    hops: &[Hop],
+    frame_bytes: u64,
+    drift: Ratio,
+) -> Result<Option<Meter>, Overflow> {
+    let mut entered_at: Vec<Option<usize>> = Vec::with_capacity(hops.len());
+    let mut found = None;
+    for (at, hop) in hops.iter().enumerate() {
+        let entered = match hop.before {
+            None => None,
+            // Behind the first switch it is as there.
+            Some(before) if hops[before].before.is_some() => entered_at[before],
+            Some(before) => {
+                let port = &mapped.ports[hops[before].server];
+                let meters = network.flow_meters(&port.node, &port.to);
+                found = found.or(meters);
+                meters.map(|_| at)
+            }
+        };
+        entered_at.push(entered);
+    }
+    let Some(meters) = found else {
+        return Ok(None);
+    };
+    let bits = |bytes: u64| Ratio::whole(i128::from(bytes) * 8);
+    let smallest = SMALLEST_FRAME_BYTES.min(frame_bytes);
+    let frame_min = bits(smallest + network.defaults.frame_overhead_bytes);
+    Ok(Some(Meter {
+        counted: bits(frame_bytes + meters.overhead_bytes),
+        wire: frame_min.over(bits(smallest + meters.overhead_bytes))?,
+        clock: drift,
+        frame_min,
+        entered_at,
+    }))
 }

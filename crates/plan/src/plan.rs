@@ -7,6 +7,7 @@ use crate::bound::graph::Method;
 use crate::bound::loeser_haertig::ClosedForm;
 use crate::certificate::Certificate;
 use crate::identity::{BestEffortPlan, Identity};
+use crate::meters::FlowMeter;
 use crate::network::Network;
 use crate::recovery::Recovery;
 use crate::schedule::gates::{GateList, Launch};
@@ -136,6 +137,9 @@ pub struct Plan {
     pub best_effort: Vec<BestEffortPlan>,
     /// Every port of every node: two for each link.
     pub ports: Vec<PortPlan>,
+    /// The flow meters of switches: by stream, then by best-effort allowance.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub meters: Vec<FlowMeter>,
     /// Limits that were ignored, and facts that a reader should know.
     pub warnings: Vec<String>,
     /// The facts on which the promises rest, if they were asked for. No part of the fingerprint.

@@ -155,6 +155,7 @@ fn local_sources_are_not_capped_by_one_frame() {
         frame_min: frame,
         period: None,
         jitter: Ratio::ZERO,
+        meter: None,
         hops: vec![Hop {
             server: 0,
             class: 0,
@@ -206,6 +207,7 @@ fn strict_priority_at_one_port_matches() {
                     frame_min: ratio(&fields[2]),
                     period: None,
                     jitter: Ratio::ZERO,
+                    meter: None,
                     hops: vec![Hop {
                         server: 0,
                         class: count - 1 - u8::try_from(index).unwrap(),
@@ -294,6 +296,7 @@ fn two_hops(method: Method) -> f64 {
         frame_min: frame,
         period: None,
         jitter: Ratio::ZERO,
+        meter: None,
         hops: vec![
             Hop {
                 server: 0,

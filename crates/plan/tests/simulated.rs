@@ -4,8 +4,9 @@ use crate::simulator;
 
 use std::fmt::Write as _;
 
+use rtwire_plan::network::FlowMeters;
 use rtwire_plan::{CutThrough, Network, Options, Plan, Preemption, Release, plan, read};
-use simulator::{Behaviour, Dice, simulate};
+use simulator::{Behaviour, Dice, Faults, simulate, simulate_with};
 
 /// Returns a random tree of switches with hosts, streams and best effort.
 pub(crate) fn random_description(dice: &mut Dice) -> String {
@@ -168,9 +169,35 @@ pub(crate) fn compare(
     behaviour: Behaviour,
     dice: &mut Dice,
 ) -> Result<u128, String> {
-    let outcome = simulate(network, behaviour, 25_000_000_000, dice);
+    compare_with(network, plan, behaviour, dice, Faults::default())
+}
+
+/// As [`compare`], with something that goes wrong. Nothing is promised to a talker that does, and to its host.
+fn compare_with(
+    network: &Network,
+    plan: &Plan,
+    behaviour: Behaviour,
+    dice: &mut Dice,
+    faults: Faults<'_>,
+) -> Result<u128, String> {
+    let outcome = simulate_with(network, behaviour, 25_000_000_000, dice, faults);
+    let talkers = network.streams.iter().map(|it| &it.talker);
+    let hosts: Vec<&String> = talkers
+        .chain(network.best_effort.iter().map(|it| &it.host))
+        .collect();
+    let wrong = faults.babbling.map(|flow| hosts[flow]);
+    for (flow, count) in &outcome.discarded {
+        if wrong != Some(hosts[*flow]) {
+            return Err(format!(
+                "{behaviour:?}: a meter discarded {count} frames of flow {flow}, which keeps its contract"
+            ));
+        }
+    }
     let mut used = 0;
     for (index, stream) in plan.streams.iter().enumerate() {
+        if wrong == Some(hosts[index]) {
+            continue;
+        }
         for promise in &stream.promises {
             let Some(delay_ns) = promise.delay_ns else {
                 continue;
@@ -190,7 +217,7 @@ pub(crate) fn compare(
             used = used.max(seen * 100 / promised.max(1));
         }
     }
-    for port in &plan.ports {
+    for port in plan.ports.iter().filter(|it| wrong != Some(&it.node)) {
         let seen = outcome
             .backlog_bits
             .get(&(port.node.clone(), port.port.clone()))
@@ -521,4 +548,86 @@ fn the_single_switch_is_tight() {
         println!("{interval}: {used} % of a promise used");
         assert!(used >= 80, "{interval}: only {used} %");
     }
+}
+
+/// Returns a random network with meters at most switches, whose clocks may differ.
+fn with_meters(dice: &mut Dice) -> Network {
+    let mut network = read(&random_description(dice), "random.toml", &[]).unwrap();
+    network.defaults.clock_drift_ppb = [0, 100_000][usize::try_from(dice.below(2)).unwrap()];
+    let overhead = network.defaults.frame_overhead_bytes;
+    for switch in &mut network.switches {
+        switch.cut_through = CutThrough::Off;
+    }
+    let overhead_bytes = [0, 4, overhead][usize::try_from(dice.below(3)).unwrap()].min(overhead);
+    for switch in &mut network.switches {
+        switch.flow_meters = (dice.below(8) > 0).then_some(FlowMeters { overhead_bytes });
+    }
+    network
+}
+
+/// One talker sends without regard to its contract: frames of any size as fast as its link takes them. The meters let no more of it
+/// through than the promises of all other hosts bear, and discard nothing of a talker that keeps its contract.
+#[test]
+fn no_promise_is_exceeded_beside_a_talker_that_goes_wrong() {
+    let (mut compared, mut unguarded, mut tight, mut generous) = (0, 0, 0, 0);
+    let seeds = std::env::var("RTWIRE_SIMULATIONS").map_or(300, |count| count.parse().unwrap());
+    for seed in 0..seeds {
+        let mut dice = Dice::new(seed + 1);
+        let network = with_meters(&mut dice);
+        let options = Options {
+            ignore_limits: true,
+            ..Options::default()
+        };
+        let plan = plan(&network, &options).unwrap_or_else(|it| panic!("seed {seed}: {it}"));
+        let babbling =
+            usize::try_from(dice.below((network.streams.len() + network.best_effort.len()) as u64))
+                .unwrap();
+        let host = network.streams.get(babbling).map_or_else(
+            || &network.best_effort[babbling - network.streams.len()].host,
+            |it| &it.talker,
+        );
+        let first = network.neighbours(host).next().unwrap();
+        let guarded = network.flow_meters(host, first).is_some();
+        for behaviour in [
+            Behaviour::Greedy,
+            Behaviour::GreedyPrompt,
+            Behaviour::Random,
+        ] {
+            let mut faults = Faults {
+                meters: &plan.meters,
+                ..Faults::default()
+            };
+            // All keep their contracts: no meter is noticed.
+            compare_with(&network, &plan, behaviour, &mut dice, faults)
+                .unwrap_or_else(|it| panic!("seed {seed}: {it}\n{network:?}"));
+            if !guarded {
+                continue;
+            }
+            faults.babbling = Some(babbling);
+            let used = compare_with(&network, &plan, behaviour, &mut dice, faults)
+                .unwrap_or_else(|it| panic!("seed {seed}: {babbling} babbles: {it}\n{network:?}"));
+            compared += 1;
+            tight += usize::from(used >= 80);
+            // Meters that let through twice as much.
+            let mut wide = plan.meters.clone();
+            for meter in &mut wide {
+                meter.committed_rate_bps *= 2;
+                meter.committed_burst_bytes *= 2;
+            }
+            faults.meters = &wide;
+            let broken = compare_with(&network, &plan, behaviour, &mut dice, faults);
+            generous += usize::from(broken.is_err());
+            faults.meters = &[];
+            let broken = compare_with(&network, &plan, behaviour, &mut dice, faults);
+            unguarded += usize::from(broken.is_err());
+        }
+    }
+    println!(
+        "{compared} simulations with a talker that goes wrong, {tight} used 80 % of a promise or more; without meters {unguarded} break promises, \
+         with meters for twice as much {generous}"
+    );
+    assert!(compared > 400, "{compared}");
+    assert!(tight > 40, "{tight}");
+    assert!(unguarded > 100, "the talker is too tame: {unguarded}");
+    assert!(generous > 20, "{generous}");
 }

@@ -65,7 +65,7 @@ macro_rules! form {
 form!(File {
     status: Option<Any>, version: Int, epoch: Any, plan_id: Any, checksum: Any, input_hash: Any,
     network: Network, options: Options, numbers_used: Any, method: Any, routes: Option<Any>,
-    streams: Vec<StreamPlan>, best_effort: Any, ports: Vec<PortPlan>, warnings: Any,
+    streams: Vec<StreamPlan>, best_effort: Any, ports: Vec<PortPlan>, meters: Option<Any>, warnings: Any,
     certificate: Option<Certificate>,
 });
 form!(Options {
@@ -96,7 +96,7 @@ form!(Host {
 form!(Switch {
     name: String, latency_ns: Int, latency_min_ns: Int, buffer: Buffer, queues: u8,
     priority_map: Option<[u8; 8]>, gates: Option<Any>, ports: Option<Any>,
-    cut_through: Option<Any>, preemption: Option<Any>, routing: Option<Routing>,
+    cut_through: Option<Any>, preemption: Option<Any>, flow_meters: Option<Any>, routing: Option<Routing>,
 });
 form!(Routing { priorities: Option<BTreeMap<u8, u8>>, remark: Option<BTreeMap<u8, u8>> });
 form!(Buffer { bytes: Int, frames: Option<Int>, shared: bool, release: Release });

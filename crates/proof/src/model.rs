@@ -236,6 +236,7 @@ impl Model {
         let switches = network.switches.iter().map(|one| (&one.name, &one.preemption));
         let preempting = hosts.chain(switches).filter(|(_, preemption)| preemption.is_some());
         let preempting: HashSet<&str> = preempting.map(|(name, _)| name.as_str()).collect();
+        let metered = network.switches.iter().any(|one| one.flow_meters.is_some());
         for port in &mut self.ports {
             let (node, to) = port.name.split_once('>').unwrap_or_default();
             let shaped = network.shapers.iter().find(|shaper| {
@@ -247,6 +248,7 @@ impl Model {
                 None if !port.one_latency => "values of single ports, or cut-through,",
                 None if nodes.contains(node) => "gates",
                 None if preempting.contains(node) => "frame preemption",
+                None if metered => "flow meters",
                 None => "",
             };
             port.not_covered = (!what.is_empty()).then(|| format!("{what} at {}", port.name));

@@ -18,6 +18,7 @@
 #[cfg(test)]
 extern crate self as rtwire_sim;
 
+mod babble;
 pub mod clock;
 pub mod error;
 mod fixed;
@@ -41,7 +42,9 @@ pub use error::SimulationError;
 pub use model::Model;
 pub use recovery::RecoverySeen;
 pub use replay::{Departure, Replay};
-pub use report::{BrokenLink, Outcome, RecoveredReport, Report, Witness, report_schema};
+pub use report::{
+    BrokenLink, MeterReport, Outcome, RecoveredReport, Report, Witness, report_schema,
+};
 pub use scenario::{Behaviour, Break, Lateness, Pattern, PatternChoice, Scenario};
 pub use search::{SearchOptions, search};
-pub use simulator::{ListenerSeen, PortSeen, Simulator};
+pub use simulator::{ListenerSeen, MeterSeen, PortSeen, Simulator};

@@ -21,6 +21,7 @@ pub struct Model {
     pub(crate) flows: Vec<Flow>,
     pub(crate) listeners: Vec<Listener>,
     pub(crate) recoveries: Vec<RecoveryModel>,
+    pub(crate) meters: Vec<MeterModel>,
     pub(crate) hosts: Vec<String>,
     /// The nodes whose clocks may differ: hosts, then switches.
     pub(crate) nodes: Vec<String>,
@@ -30,6 +31,8 @@ pub struct Model {
     pub(crate) preempts: bool,
     /// The part of a frame that must have come before it may be forwarded.
     pub(crate) header_bits: u32,
+    /// The smallest Ethernet frame on the wire.
+    pub(crate) least_bits: u32,
     /// Number of lanes.
     pub(crate) lanes: usize,
     /// Number of regulators.
@@ -106,6 +109,8 @@ pub(crate) struct Edge {
     /// True if its frames may be forwarded before their end has come.
     pub(crate) cut_through: CutThrough,
     pub(crate) branches: (u32, u32),
+    /// The meter at the end of this link.
+    pub(crate) meter: u32,
     /// The frame's scheduled window here: start within each period, and the period, ps.
     pub(crate) window_ps: Option<(u64, u64)>,
 }
@@ -162,6 +167,20 @@ pub(crate) struct RecoveryModel {
     pub(crate) delay_ps: u64,
 }
 
+/// A flow meter at the end of a talker's link.
+#[derive(Clone, Debug)]
+pub(crate) struct MeterModel {
+    pub(crate) flow: u32,
+    /// The switch that has it.
+    pub(crate) switch: String,
+    pub(crate) rate: Ratio,
+    pub(crate) burst_bits: Ratio,
+    /// The bits of each frame on the wire that it does not count.
+    pub(crate) uncounted_bits: u64,
+    /// The longest frame that passes, as it counts.
+    pub(crate) longest_bits: u64,
+}
+
 /// A receiver of a flow.
 #[derive(Clone, Debug)]
 pub(crate) struct Listener {
@@ -197,6 +216,12 @@ impl Model {
             shapes[edge.port as usize] = true;
         }
         shapes.into_iter().filter(|shapes| *shapes).count() as u64
+    }
+
+    /// Returns the number of a stream, or of a best-effort allowance, by its name. If both have that name it is the stream.
+    #[must_use]
+    pub fn flow(&self, name: &str) -> Option<usize> {
+        self.flows.iter().position(|flow| flow.name == name)
     }
 
     /// Returns the two ports of the link between two nodes; `None` if there is no such link.

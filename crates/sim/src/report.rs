@@ -4,7 +4,7 @@ use rtwire_plan::{Plan, Promise};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::Model;
+use crate::model::{MeterModel, Model};
 pub use crate::report_recovered::{BrokenLink, RecoveredReport};
 use crate::scenario::Scenario;
 use crate::simulator::Simulator;
@@ -51,6 +51,12 @@ pub struct Report {
     /// The links that were broken in the plain simulation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub broken_links: Vec<BrokenLink>,
+    /// The streams and allowances whose talkers went wrong in the plain simulation. Nothing is promised to their hosts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub babbling: Vec<String>,
+    /// The flow meters of switches, in the plan's order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub meters: Vec<MeterReport>,
     /// Each port that sent something, in the plan's order.
     pub ports: Vec<PortReport>,
     /// The worst schedule that the search found for each promise.
@@ -102,6 +108,22 @@ pub struct StreamReport {
     pub promised_jitter_ns: Option<u64>,
     /// True if the worst case or the jitter exceeds the promise.
     pub violated: bool,
+    /// True if its host babbled: then it is not judged.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub unjudged: bool,
+}
+
+/// A flow meter of a switch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MeterReport {
+    /// The switch.
+    pub switch: String,
+    /// The stream or allowance.
+    pub flow: String,
+    /// Frames that passed.
+    pub frames_passed: u64,
+    /// Frames that were discarded.
+    pub frames_discarded: u64,
 }
 
 /// A port.
@@ -168,6 +190,11 @@ const fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
+const fn is_false(value: &bool) -> bool {
+    !*value
+}
+
 /// Returns `seen` in thousandths of `promised`, rounded up.
 fn permille(seen: u64, promised: u64) -> u64 {
     let thousandths = (u128::from(seen) * 1000).div_ceil(u128::from(promised.max(1)));
@@ -199,6 +226,23 @@ impl Report {
         pattern: &str,
         plan: &Plan,
     ) -> Report {
+        let babbling = || {
+            scenario
+                .babbling
+                .iter()
+                .filter_map(|at| model.flows.get(*at))
+        };
+        let babbles = |host: &str| {
+            let mut hosts = babbling().map(|flow| &model.hosts[flow.host as usize]);
+            hosts.any(|one| one == host)
+        };
+        let meters = model.meters.iter().zip(simulator.meters());
+        let meters = meters.map(|(meter, seen): (&MeterModel, _)| MeterReport {
+            switch: meter.switch.clone(),
+            flow: model.flows[meter.flow as usize].name.clone(),
+            frames_passed: seen.passed,
+            frames_discarded: seen.discarded,
+        });
         let mut report = Report {
             version: REPORT_VERSION,
             network: model.name.clone(),
@@ -212,6 +256,8 @@ impl Report {
             streams: Vec::new(),
             recovered: RecoveredReport::all(model, simulator, plan),
             broken_links: BrokenLink::all(model, scenario),
+            babbling: babbling().map(|flow| flow.name.clone()).collect(),
+            meters: meters.collect(),
             ports: Vec::new(),
             witnesses: Vec::new(),
             warnings: plan.warnings.clone(),
@@ -244,13 +290,15 @@ impl Report {
                     .filter(|_| !flow.best_effort)
                     .and_then(|promise| promise.jitter_ns),
                 violated: false,
+                unjudged: babbles(&model.hosts[flow.host as usize]),
             });
         }
         for (index, port) in model.ports.iter().enumerate() {
             let bound = plan
                 .ports
                 .iter()
-                .find(|bound| bound.node == port.node && bound.port == port.to);
+                .find(|bound| bound.node == port.node && bound.port == port.to)
+                .filter(|bound| !babbles(&bound.node));
             if !model.edges.iter().any(|edge| edge.port as usize == index) {
                 continue;
             }
@@ -323,7 +371,7 @@ impl Report {
         let rounding_ps = self.rounding_ps;
         let limit_ps =
             |promised_ns: u64| promised_ns.saturating_mul(1000).saturating_add(rounding_ps);
-        for stream in &mut self.streams {
+        for stream in self.streams.iter_mut().filter(|it| !it.unjudged) {
             let worst = stream.worst_delay_ps.unwrap_or(0);
             if let Some(promised) = stream.promised_delay_ns {
                 stream.used_permille = Some(permille_of_ns(worst, promised));
@@ -337,6 +385,8 @@ impl Report {
         }
         for stream in &mut self.recovered {
             stream.judge(rounding_ps);
+            let mut own = self.streams.iter();
+            stream.violated &= !own.any(|it| it.unjudged && it.name == stream.stream);
             broken |= stream.violated;
         }
         for port in &mut self.ports {

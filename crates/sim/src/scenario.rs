@@ -92,6 +92,9 @@ pub struct Scenario {
     /// The broken links.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub breaks: Vec<Break>,
+    /// The flows whose talkers go wrong: they send frames of any size as fast as the link takes them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub babbling: Vec<usize>,
 }
 
 /// One direction of a link that is broken for a time. A frame of which any part is on it then is lost, and all behave as
@@ -237,6 +240,7 @@ impl Scenario {
             last_at_ties: None,
             clocks,
             breaks: Vec::new(),
+            babbling: Vec::new(),
         }
     }
 }

@@ -284,6 +284,7 @@ impl Search<'_, '_> {
             last_at_ties: Some(victim_flow as usize),
             clocks: clocks(self.model, &mut self.random, true),
             breaks: Vec::new(),
+            babbling: Vec::new(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use crate::babble::Babble;
 use crate::clock::Clock;
 use crate::model::{Binding, Model, NONE, PortModel};
 use crate::queue::EventQueue;
@@ -14,10 +15,13 @@ use crate::source::Source;
 
 mod broken;
 mod cut_through;
+mod meters;
 mod ports;
 mod preemption;
 mod seen;
 
+pub use meters::MeterSeen;
+use meters::Metering;
 use preemption::Pieces;
 pub(crate) use preemption::pieces;
 pub use seen::{ListenerSeen, PortSeen};
@@ -164,6 +168,7 @@ pub struct Simulator<'a> {
     /// For a replay: the recorded departures and what becomes of them.
     tape: Option<Tape>,
     recoveries: Vec<Recovering>,
+    meters: Vec<Metering>,
     breaks: Vec<Break>,
 }
 
@@ -234,6 +239,7 @@ impl<'a> Simulator<'a> {
             heads: vec![0; model.lanes],
             tape: None,
             recoveries: Vec::new(),
+            meters: Vec::new(),
             breaks: Vec::new(),
         }
     }
@@ -275,9 +281,22 @@ impl<'a> Simulator<'a> {
             }
             let random = Random::new(scenario.seed, u64::from(leader));
             let source = Source::new(&self.model.flows[flow], behaviour, random);
+            let source = if scenario.babbling.contains(&flow) {
+                source.babbling(self.babble(flow, behaviour.phase_ps))
+            } else {
+                source
+            };
             self.sources.push(Some(source));
             self.schedule_source(number);
         }
+    }
+
+    fn babble(&self, flow: usize, phase_ps: u64) -> Babble {
+        let own = &self.model.flows[flow];
+        let first = self.model.branches.get(own.branches.0 as usize);
+        let port = first.map(|edge| self.model.edges[*edge as usize].port);
+        let rate_bps = port.map_or(1, |port| self.model.ports[port as usize].rate_bps);
+        Babble::new(own, phase_ps, rate_bps, self.model.least_bits)
     }
 
     fn reset(&mut self, scenario: &Scenario) {
@@ -325,6 +344,9 @@ impl<'a> Simulator<'a> {
                 recovery.delay_ps,
             ));
         }
+        self.meters.clear();
+        self.meters
+            .extend(self.model.meters.iter().map(Metering::new));
         self.breaks.clone_from(&scenario.breaks);
         self.sources.clear();
         self.sent.fill(0);
@@ -391,6 +413,9 @@ impl<'a> Simulator<'a> {
                 }
                 // The arrived copy ends here; each branch makes its own.
                 self.copies -= 1;
+                if !self.passes_meter(frame) {
+                    return;
+                }
                 for branch in first..end {
                     let edge = self.model.branches[branch as usize];
                     // Its head came before.
@@ -470,6 +495,7 @@ impl<'a> Simulator<'a> {
             last_at_ties: None,
             clocks: Vec::new(),
             breaks: Vec::new(),
+            babbling: Vec::new(),
         });
         self.tape = Some(tape);
         self.await_departure(0);

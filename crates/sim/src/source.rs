@@ -1,5 +1,6 @@
 //! The times and sizes of a source's frames, on its host's clock. None exceeds its contract.
 
+use crate::babble::Babble;
 use crate::fixed::{Bucket, duration_ps};
 use crate::model::{Binding, Flow};
 use crate::random::Random;
@@ -22,6 +23,8 @@ pub(crate) struct Source {
 
 #[derive(Clone, Debug)]
 enum Pace {
+    /// Without regard to any contract.
+    Babble(Babble),
     /// A group of frames in each interval. `nominal_ps` is the start of the next one, `left` are those of this one that
     /// have not been sent.
     Slots {
@@ -93,6 +96,14 @@ impl Source {
         }
     }
 
+    /// The same source, but it babbles.
+    pub(crate) fn babbling(self, babble: Babble) -> Source {
+        Source {
+            pace: Pace::Babble(babble),
+            ..self
+        }
+    }
+
     fn late_ps(&mut self) -> u64 {
         let most = self.tick_error_ps;
         match self.behaviour.pattern {
@@ -125,6 +136,9 @@ impl Source {
     /// Returns the next frame: its time (ps of the host's clock, never before the last one's) and its bits on the
     /// wire. The time is its entry into the host's queue. Returns `None` if the source never sends again.
     pub(crate) fn next(&mut self) -> Option<(u64, u32)> {
+        if let Pace::Babble(babble) = &mut self.pace {
+            return Some(babble.next(&mut self.random));
+        }
         let bits = self.size();
         if let Pace::Launches {
             period_ps,
@@ -167,8 +181,8 @@ impl Source {
             };
         let after_ps = self.last_ps.saturating_add(gap_ps);
         let at = match &mut self.pace {
-            // This case has returned above.
-            Pace::Launches { .. } => return None,
+            // These cases have returned above.
+            Pace::Launches { .. } | Pace::Babble(_) => return None,
             Pace::Slots {
                 interval_ps,
                 nominal_ps,

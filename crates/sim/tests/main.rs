@@ -11,6 +11,7 @@ mod exceeded;
 mod groups;
 mod latency;
 mod laws;
+mod meters;
 mod preemption;
 mod recovery;
 mod replay;

@@ -35,6 +35,7 @@ pub(super) fn page(share: &Share<'_>) -> String {
         ],
     );
     streams(&mut text, share);
+    meters(&mut text, share);
     for SharePort { name, number, plan } in &share.ports {
         let port = *plan;
         let _ = writeln!(text, "\nport {name} (to {}), number {number}\n", port.port);
@@ -122,6 +123,39 @@ fn streams(text: &mut String, share: &Share<'_>) {
         ]);
     }
     table(text, 1, &rows);
+}
+
+/// Writes the flow meters.
+fn meters(text: &mut String, share: &Share<'_>) {
+    if share.meters.is_empty() {
+        return;
+    }
+    let _ = writeln!(
+        text,
+        "\nFlow meters (802.1Q, per-stream filtering and policing): one rate, no excess; discard what exceeds it, longer frames, and frames without a meter:\n"
+    );
+    let head = [
+        "stream",
+        "in",
+        "frame",
+        "counts beyond",
+        "CIR bit/s",
+        "CBS B",
+    ];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    for meter in &share.meters {
+        let mut ports = share.ports.iter();
+        let port = ports.find(|port| port.plan.port == meter.from);
+        rows.push(vec![
+            meter.flow.clone(),
+            port.map_or_else(|| meter.from.clone(), |port| port.name.clone()),
+            format!("{} B", meter.longest_frame_bytes),
+            format!("{} B", meter.overhead_bytes),
+            meter.committed_rate_bps.to_string(),
+            meter.committed_burst_bytes.to_string(),
+        ]);
+    }
+    table(text, 2, &rows);
 }
 
 /// Writes the frame preemption of a port.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use rtwire_plan::identity::Destination;
 use rtwire_plan::network::{Network, PortPreemption, ShaperKind};
-use rtwire_plan::{NodeKind, Plan, PortPlan};
+use rtwire_plan::{FlowMeter, NodeKind, Plan, PortPlan};
 
 /// The largest number of a bridge port (IEEE Std 802.1Q, `port-number-type`).
 const LARGEST_PORT: u32 = 65_535;
@@ -128,6 +128,8 @@ pub(super) struct Share<'a> {
     pub(super) untagged_vlan: u16,
     /// The network.
     pub(super) network: &'a Network,
+    /// The flow meters that the switch has.
+    pub(super) meters: Vec<&'a FlowMeter>,
 }
 
 impl<'a> Share<'a> {
@@ -166,6 +168,7 @@ impl<'a> Share<'a> {
                 .find(|vlan| network.streams.iter().all(|one| one.vlan != Some(*vlan)))
                 .unwrap_or(1),
             network,
+            meters: plan.meters.iter().filter(|it| it.switch == name).collect(),
         })
     }
 
@@ -223,6 +226,12 @@ impl<'a> Share<'a> {
             found.push(format!(
                 "{} has no filter and no static entry: it is UDP to one host, whose address the plan does not contain",
                 one.name
+            ));
+        }
+        for meter in &self.meters {
+            found.push(format!(
+                "{}: its flow meter at the port to {} is not in the data; set it by hand (the page has it), else the promises do not hold",
+                meter.flow, meter.from
             ));
         }
         for port in &self.ports {

@@ -92,6 +92,7 @@ pub(super) fn build(
     super::ports::check(&network, records, findings);
     super::routers::check(&network, records, findings);
     super::preemption::check(&network, records, findings);
+    super::meters::check(&network, records, findings);
     Some(network)
 }
 
@@ -248,6 +249,7 @@ fn switches(
             gates: profiles.find(record, findings),
             cut_through: super::ports::cut_through(record).unwrap_or_default(),
             preemption: super::preemption::of_node(record, findings),
+            flow_meters: super::meters::of_switch(record, findings),
             ports: Vec::new(),
             routing: (kind == "router").then(|| super::routers::routing(record)),
         });

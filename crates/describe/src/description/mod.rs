@@ -13,6 +13,7 @@ mod gates;
 pub(crate) mod keys;
 mod links;
 mod managed;
+mod meters;
 mod nodes;
 mod ports;
 mod preemption;

@@ -137,6 +137,9 @@ impl Network {
         if let Some(fault) = self.preemption_faults().first() {
             return Err(fault.message.clone());
         }
+        if let Some(fault) = self.meter_faults().first() {
+            return Err(fault.message.clone());
+        }
         let ways = Ways {
             network: self,
             links,

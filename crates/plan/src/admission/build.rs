@@ -174,6 +174,12 @@ impl Admission {
                 what: "gates".to_owned(),
             });
         }
+        if network.has_flow_meters() {
+            return Err(AdmissionError::Unsupported {
+                port: shown,
+                what: "flow meters".to_owned(),
+            });
+        }
         if network.has_preemption() && network.preemption(name.from, name.to).is_some() {
             return Err(AdmissionError::Unsupported {
                 port: shown,

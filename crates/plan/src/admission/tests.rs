@@ -41,6 +41,7 @@ fn graph(admission: &Admission, more: Option<(&Offer, &Route)>) -> Graph {
         rate: ratio(offer.rate_1024, 10),
         frame_max: Ratio::whole(offer.frame_bits.into()),
         frame_min: Ratio::whole(offer.smallest_bits.into()),
+        meter: None,
         period: None,
         jitter: Ratio::ZERO,
         hops: route

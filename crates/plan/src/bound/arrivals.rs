@@ -43,16 +43,17 @@ impl Class {
         }
     }
 
-    /// Adds the arrivals of that flow. `line` is its contract here; its frames are late by at most `late` since its source.
+    /// Adds the arrivals of that flow. `line` is its contract here; its frames are late by at most `late` since its source,
+    /// or no longer tied to their periods.
     pub(super) fn bring(
         &mut self,
         flow: &FlowNumbers,
         line: Line,
-        late: Time,
+        late: Option<Time>,
     ) -> Result<(), Overflow> {
         self.contracts = self.contracts.plus(line)?;
-        match flow.period {
-            Some(period) => self.stairs.push(Stair {
+        match flow.period.zip(late) {
+            Some((period, late)) => self.stairs.push(Stair {
                 frame: flow.largest,
                 period,
                 jitter: plus(flow.jitter, late)?,

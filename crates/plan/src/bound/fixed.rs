@@ -14,7 +14,7 @@ pub(crate) type Data = i128;
 
 const PER_SECOND: i128 = 1_000_000_000_000;
 const PER_BPS: i128 = 1_000_000;
-const PER_BIT: i128 = PER_SECOND * PER_BPS;
+pub(crate) const PER_BIT: i128 = PER_SECOND * PER_BPS;
 
 /// The latest time, about three months. A later one is out of range: sums of times must not leave 64 bits.
 const LATEST: i128 = i64::MAX as i128 / 4;

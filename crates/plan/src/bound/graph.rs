@@ -97,6 +97,24 @@ pub struct Flow {
     pub jitter: Ratio,
     /// Its servers; a hop comes after the hop before it.
     pub hops: Vec<Hop>,
+    /// The meter that lets through its contract, if it passes one.
+    pub meter: Option<Meter>,
+}
+
+/// A flow meter where the links of a flow's first servers end. Behind it the flow has no periods any more, but a line
+/// that it keeps whatever its talker does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Meter {
+    /// What it counts of the flow's largest frame, bits.
+    pub counted: Ratio,
+    /// The bits on the wire for each that it counts, at most: those of the smallest frame that there is.
+    pub wire: Ratio,
+    /// The rate of a fast clock over that of an exact one; its own clock may be fast or slow by as much.
+    pub clock: Ratio,
+    /// The smallest frame that there is, bits on the wire.
+    pub frame_min: Ratio,
+    /// For each hop the one at which its frames passed the meter; `None` at the talker, and where there is no meter.
+    pub entered_at: Vec<Option<usize>>,
 }
 
 /// The servers and the flows.

@@ -59,6 +59,14 @@ pub(crate) enum Term {
     SegmentBlocking,
     /// The bursts of flows that do not share all of a segment.
     SegmentOthers,
+    /// The absence of periods behind a meter.
+    MeterStairs,
+    /// The small frames that a meter counts for less than they take of the link.
+    MeterWire,
+    /// The small frames behind a meter, which take less time through a port.
+    MeterSmallest,
+    /// The absence of a host's own order on a link that ends at meters.
+    MeterAggregate,
     /// The time for which gates are closed at once.
     ClosedBurst,
     /// The time before a closing in which nothing may begin any more.

@@ -5,7 +5,9 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use super::{Term, without};
-use crate::bound::graph::{ClassShaper, Flow, Graph, Hop, Method, Preempting, Server, ServerInput};
+use crate::bound::graph::{
+    ClassShaper, Flow, Graph, Hop, Meter, Method, Preempting, Server, ServerInput,
+};
 use crate::bound::segments::Segments;
 use crate::bound::tfa::analyse;
 use crate::schedule::closings::closed;
@@ -37,6 +39,7 @@ fn flow(bits: i128, frames: i128, kbit: i128, servers: &[usize]) -> Flow {
         frame_min: Ratio::whole(bits),
         period: None,
         jitter: Ratio::ZERO,
+        meter: None,
         hops: hops.collect(),
     }
 }
@@ -67,6 +70,19 @@ fn preempting(server: Server, count: u8) -> Server {
 /// Makes a flow urgent at its first server only.
 fn first_urgent(mut flow: Flow) -> Flow {
     flow.hops[0].class = 1;
+    flow
+}
+
+/// Puts a meter behind a flow's first server. It counts a part of what short frames take of the link, by `wire`.
+fn metered(mut flow: Flow, wire: i128) -> Flow {
+    let hops = flow.hops.len();
+    flow.meter = Some(Meter {
+        counted: flow.frame_max,
+        wire: Ratio::whole(wire),
+        clock: Ratio::whole(1),
+        frame_min: Ratio::whole(SHORT),
+        entered_at: (0..hops).map(|hop| (hop > 0).then_some(1)).collect(),
+    });
     flow
 }
 
@@ -311,6 +327,50 @@ fn cases() -> Vec<Case> {
             of: Of::Delay(1, 0),
             reached: 330,
             how: "a long frame, then nine short ones that piled up behind it: the last comes at 210 and leaves at 540 us",
+        },
+        Case {
+            term: Term::MeterStairs,
+            servers: vec![classes(port(1_000), 2), classes(port(100), 2)],
+            flows: vec![
+                metered(urgent(each_300_us(&[0, 1]), 1), 1),
+                flow(SHORT, 1, 1_000, &[1]),
+            ],
+            of: Of::Delay(1, 0),
+            reached: 200,
+            how: "twelve short urgent frames at once, and one each 25 us: at 190 us 19 are sent, and the other one begins",
+        },
+        Case {
+            term: Term::MeterWire,
+            servers: vec![classes(port(1_000), 2), classes(port(100), 2)],
+            flows: vec![
+                metered(urgent(flow(LONG, 1, 100, &[0, 1]), 1), 2),
+                flow(SHORT, 1, 1_000, &[1]),
+            ],
+            of: Of::Delay(1, 0),
+            reached: 250,
+            how: "24 short urgent frames count as much as a long one",
+        },
+        Case {
+            term: Term::MeterAggregate,
+            servers: vec![port(100), port(50)],
+            flows: vec![
+                metered(flow(LONG, 1, 20_000, &[0, 1]), 1),
+                metered(flow(LONG, 1, 20_000, &[0, 1]), 1),
+            ],
+            of: Of::Delay(1, 0),
+            reached: 470,
+            how: "short frames of both in turns, each 10 us: 46 of them pass the meters, of 14 400 bit each, and the last leaves at 930 us",
+        },
+        Case {
+            term: Term::MeterSmallest,
+            servers: vec![port(1_000), port(100), port(50)],
+            flows: vec![
+                flow(LONG, 1, 100, &[1, 2]),
+                metered(flow(LONG, 1, 40_000, &[0, 1, 2]), 1),
+            ],
+            of: Of::Delay(2, 0),
+            reached: 510,
+            how: "a long frame, then twelve short ones, and one each 25 us, that piled up behind it: the 27th comes at 390 and leaves at 900 us",
         },
         Case {
             term: Term::MemoryLatency,

@@ -66,6 +66,15 @@ impl<'a> Segments<'a> {
         self.analysis.added_jitter[place].map(|added| added.line)
     }
 
+    /// Returns the rate, bit/s, and the depth, bytes, of the meter that a flow enters at a hop, as the meter counts. `None`
+    /// if it has none there, or if nothing bounds what comes.
+    ///
+    /// # Errors
+    /// [`Overflow`].
+    pub fn meter(&self, flow: usize, hop: usize) -> Result<Option<(u64, u64)>, Overflow> {
+        self.analysis.meter_of(flow, hop)
+    }
+
     /// Returns the time by which a flow's latency at a hop is less than the largest of the port there, seconds.
     ///
     /// # Errors
@@ -282,7 +291,9 @@ impl<'a> Segments<'a> {
                 return Ok(None);
             };
             let varies = analysis.entry(flow, hop).varies;
-            let line = own.line.shifted(plus(added_jitter.line, varies)?);
+            let Some(line) = analysis.line_at(flow, hop, added_jitter, varies)? else {
+                return Ok(None);
+            };
             if its > class {
                 above = above.plus(line)?;
                 if let Some(preemption) = here.preemption {
@@ -355,8 +366,12 @@ impl<'a> Segments<'a> {
                 there.is_some_and(|there| there.interrupts(before.class))
             });
             class.joined_by(own, before.map(|before| before.class), interrupted);
-            let line = own.line.shifted(plus(added_jitter.line, varies)?);
-            class.bring(own, line, plus(added_jitter.late, varies)?)?;
+            let Some(line) = analysis.line_at(flow, hop, added_jitter, varies)? else {
+                return Ok(None);
+            };
+            let late = plus(added_jitter.late, varies)?;
+            let periodic = !analysis.is_metered(flow, hop);
+            class.bring(own, line, periodic.then_some(late))?;
         }
         let mut groups = Vec::with_capacity(inputs.len());
         for (from, varies, class) in inputs {

@@ -29,6 +29,7 @@ fn flow((bits, frames, kbit): (i128, i128, i128), class: u8, servers: &[usize]) 
         frame_min: Ratio::whole(bits),
         period: None,
         jitter: Ratio::ZERO,
+        meter: None,
         hops: hops.collect(),
     }
 }

@@ -18,6 +18,7 @@ use super::mutation::{Term, keeps};
 use rtwire_describe::ratio::{Overflow, Ratio};
 
 mod entry;
+mod meter;
 mod port;
 mod preemption;
 
@@ -44,6 +45,8 @@ pub(super) struct ServerNumbers {
     pub(super) foreign: Data,
     pub(super) preemption: Option<Preemption>,
     pub(super) slopes: [Option<Rate>; 8],
+    /// True if its link ends at meters.
+    pub(super) metered: bool,
 }
 
 pub(super) struct FlowNumbers {
@@ -52,6 +55,7 @@ pub(super) struct FlowNumbers {
     pub(super) smallest: Data,
     pub(super) period: Option<Time>,
     pub(super) jitter: Time,
+    pub(super) meter: Option<meter::MeterNumbers>,
     /// The place of its first hop in tables by hop.
     pub(super) first: usize,
 }
@@ -184,6 +188,7 @@ impl<'a> Analysis<'a> {
                 foreign: fixed::data_up(server.foreign_frame)?,
                 preemption: server.preemption.map(Preemption::new).transpose()?,
                 slopes,
+                metered: false,
             };
             let ahead = if server.catches_up && keeps(Term::CatchingUp) {
                 product(numbers.rate_up, numbers.latency)
@@ -221,6 +226,10 @@ impl<'a> Analysis<'a> {
                     .transpose()?
                     .filter(|period| *period > 0),
                 jitter: time_up(flow.jitter)?,
+                meter: match &flow.meter {
+                    Some(meter) => Some(meter::MeterNumbers::new(flow, meter)?),
+                    None => None,
+                },
                 first,
             });
             first += flow.hops.len();
@@ -242,6 +251,7 @@ impl<'a> Analysis<'a> {
             walk: Walk::default(),
         };
         analysis.cut_through()?;
+        analysis.find_metered();
         Ok(analysis)
     }
 
@@ -303,7 +313,8 @@ impl<'a> Analysis<'a> {
                 if here.catches_up {
                     latency
                 } else {
-                    let sent = own.smallest.min(entry.header);
+                    let smallest = self.smallest_at(flow_number as usize, hop);
+                    let sent = smallest.min(entry.header);
                     plus(latency, quotient_down(sent, numbers.rate_up)?)?
                 }
             };
@@ -401,6 +412,7 @@ impl<'a> Analysis<'a> {
                 class.unbounded = true;
                 continue;
             };
+            let (flow_at, hop_at) = (flow_number as usize, hop_number as usize);
             let line = if regulated {
                 Line {
                     burst: if keeps(Term::RegulatedBurst) {
@@ -411,10 +423,15 @@ impl<'a> Analysis<'a> {
                     rate: own.line.rate,
                 }
             } else {
-                own.line.shifted(plus(added_jitter.line, shift)?)
+                let Some(line) = self.line_at(flow_at, hop_at, added_jitter, shift)? else {
+                    class.unbounded = true;
+                    continue;
+                };
+                line
             };
             let late = plus(added_jitter.late, shift)?;
-            class.bring(own, line, late)?;
+            let periodic = !self.is_metered(flow_at, hop_at);
+            class.bring(own, line, periodic.then_some(late))?;
             let preemption = self.servers[server].preemption;
             if let Some(preemption) = preemption.filter(|it| !it.interrupts(hop.class)) {
                 input.interrupt(preemption, own, line, late)?;

@@ -2,12 +2,13 @@
 //!
 //! It shares no formula with the crate. It only moves frames.
 
+mod babble;
 mod preemption;
 
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 
 use preemption::Merge;
-use rtwire_plan::{ContractKind, CutThrough, Network, Release};
+use rtwire_plan::{ContractKind, CutThrough, FlowMeter, Network, Release};
 
 const PS: u128 = 1_000_000_000_000;
 
@@ -51,6 +52,17 @@ pub(crate) struct Outcome {
     pub(crate) arrivals: Vec<Arrival>,
     /// The instants at which each flow sent its frames, ps.
     pub(crate) sent_ps: Vec<Vec<u128>>,
+    /// The frames of each flow that a meter discarded.
+    pub(crate) discarded: BTreeMap<usize, u64>,
+}
+
+/// What goes wrong in a network, and what guards it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Faults<'a> {
+    pub(crate) broken: &'a [Broken],
+    /// The flow whose talker sends without regard to its contract.
+    pub(crate) babbling: Option<usize>,
+    pub(crate) meters: &'a [FlowMeter],
 }
 
 /// The arrival of a frame of a redundant stream at its listener.
@@ -293,7 +305,7 @@ pub(crate) fn simulate(
     horizon_ps: u128,
     dice: &mut Dice,
 ) -> Outcome {
-    simulate_broken(network, behaviour, horizon_ps, dice, &[])
+    simulate_with(network, behaviour, horizon_ps, dice, Faults::default())
 }
 
 /// Simulates a network for a while with broken links.
@@ -304,6 +316,22 @@ pub(crate) fn simulate_broken(
     dice: &mut Dice,
     broken: &[Broken],
 ) -> Outcome {
+    let faults = Faults {
+        broken,
+        ..Faults::default()
+    };
+    simulate_with(network, behaviour, horizon_ps, dice, faults)
+}
+
+/// Simulates a network for a while in which something goes wrong.
+pub(crate) fn simulate_with(
+    network: &Network,
+    behaviour: Behaviour,
+    horizon_ps: u128,
+    dice: &mut Dice,
+    faults: Faults<'_>,
+) -> Outcome {
+    let broken = faults.broken;
     let copies: Vec<Option<usize>> = network
         .streams
         .iter()
@@ -355,10 +383,49 @@ pub(crate) fn simulate_broken(
     // The frames that were forwarded before their last bit, by port, input, and the time of that bit.
     let mut cut: BTreeSet<(usize, String, u128)> = BTreeSet::new();
     let header_bits = u128::from(network.header_bytes()) * 8;
+    let overhead = network.defaults.frame_overhead_bytes;
+    let mut meters: BTreeMap<(usize, String), babble::Bucket> = BTreeMap::new();
+    for meter in faults.meters {
+        let streams = network.streams.iter().map(|it| (&it.name, false));
+        let mut flows = streams.chain(network.best_effort.iter().map(|it| (&it.name, true)));
+        let flow = flows.position(|it| it == (&meter.flow, meter.best_effort));
+        let drift = i64::try_from(network.defaults.clock_drift_ppb).unwrap();
+        let fast = [-drift, 0, drift][usize::try_from(dice.below(3)).unwrap()];
+        let bucket = babble::Bucket::new(meter, overhead, fast);
+        meters.insert((flow.unwrap(), meter.switch.clone()), bucket);
+    }
+    // The sizes of frames that differ from those of their flow.
+    let mut sizes: BTreeMap<(usize, usize), u128> = BTreeMap::new();
     // The order of events at one instant is part of the behaviour: frames arrive before a port chooses.
     let mut events: BinaryHeap<std::cmp::Reverse<(u128, u8, u64, Event)>> = BinaryHeap::new();
     let mut serial = 0_u64;
     for (flow, source) in sources.iter().enumerate() {
+        if faults.babbling == Some(flow) {
+            let first = &source.next[&(source.start.clone(), source.start.clone())][0];
+            let rate = ports[names[&(source.start.clone(), first.clone())]].rate;
+            let least = source.frame_bits.min(u128::from(60 + overhead) * 8);
+            let list = babble::babble(
+                (source.frame_bits, least, rate),
+                behaviour,
+                horizon_ps,
+                dice,
+            );
+            outcome.sent_ps.push(Vec::new());
+            for (number, (at, bits)) in list.into_iter().enumerate() {
+                sizes.insert((flow, number), bits);
+                serial += 1;
+                let (node, from) = (source.start.clone(), source.start.clone());
+                let event = Event::Arrives {
+                    node,
+                    from,
+                    flow,
+                    born: at,
+                    number,
+                };
+                events.push(std::cmp::Reverse((at, 0, serial, event)));
+            }
+            continue;
+        }
         // The copies of a frame are sent at once.
         let list = match copies.get(flow).copied().flatten() {
             Some(first) => outcome.sent_ps[first].clone(),
@@ -382,6 +449,10 @@ pub(crate) fn simulate_broken(
             events.push(std::cmp::Reverse((at, 0, tie, event)));
         }
     }
+    let bits_of = |flow: usize, number: usize| {
+        let own = sizes.get(&(flow, number));
+        own.copied().unwrap_or(sources[flow].frame_bits)
+    };
     let lateness = |port: &Port, dice: &mut Dice| match behaviour {
         Behaviour::Greedy => port.latency_ps,
         Behaviour::GreedyPrompt => 0,
@@ -412,6 +483,13 @@ pub(crate) fn simulate_broken(
                 born,
                 number,
             } => {
+                if from == sources[flow].start && node != from {
+                    let meter = meters.get_mut(&(flow, node.clone()));
+                    if meter.is_some_and(|it| !it.passes(now, bits_of(flow, number))) {
+                        *outcome.discarded.entry(flow).or_default() += 1;
+                        continue;
+                    }
+                }
                 if sources[flow].receivers.contains(&node) {
                     outcome.delivered += 1;
                     let most = outcome.delays_ps.entry((flow, node.clone())).or_default();
@@ -435,7 +513,7 @@ pub(crate) fn simulate_broken(
                         continue;
                     }
                     let port = &mut ports[index];
-                    port.backlog += sources[flow].frame_bits;
+                    port.backlog += bits_of(flow, number);
                     let sent = match port.sending {
                         // Of the frame under way, what is on the wire already may be free (rounded down).
                         Some((frame, start)) if !port.keeps_whole => {
@@ -475,7 +553,7 @@ pub(crate) fn simulate_broken(
                 let port = &mut ports[index];
                 let frame = Frame {
                     flow,
-                    bits: sources[flow].frame_bits,
+                    bits: bits_of(flow, number),
                     born,
                     number,
                 };
@@ -540,7 +618,7 @@ pub(crate) fn simulate_broken(
                 let before = port.entered.entry((from.clone(), queue)).or_default();
                 if idle && now < last && now >= port.held_until && *before <= now {
                     *before = now;
-                    let bits = sources[flow].frame_bits;
+                    let bits = bits_of(flow, number);
                     port.queues[queue].push_back(Frame {
                         flow,
                         bits,

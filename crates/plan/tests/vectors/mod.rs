@@ -85,6 +85,7 @@ pub fn graph(network: &Value) -> Graph {
             frame_min: frame,
             period,
             jitter: Ratio::ZERO,
+            meter: None,
             hops: hops.collect(),
         }
     });

@@ -4,7 +4,7 @@ use rtwire_plan::network::{Marks, Release};
 use rtwire_plan::{ContractKind, CutThrough, Network, Plan, Ratio, ShaperKind};
 
 use super::{
-    Binding, Edge, Flow, Listener, Model, NONE, PoolModel, PortModel, PreemptionModel,
+    Binding, Edge, Flow, Listener, MeterModel, Model, NONE, PoolModel, PortModel, PreemptionModel,
     RecoveryModel,
 };
 use crate::error::SimulationError;
@@ -60,6 +60,7 @@ impl Model {
             flows: Vec::new(),
             listeners: Vec::new(),
             recoveries: Vec::new(),
+            meters: Vec::new(),
             hosts: network.hosts.iter().map(|host| host.name.clone()).collect(),
             nodes: network
                 .hosts
@@ -72,6 +73,10 @@ impl Model {
             })?,
             preempts: network.preempting_port().is_some(),
             header_bits: to_bits(network.header_bytes(), "header")?,
+            least_bits: to_bits(
+                MIN_FRAME_BYTES + network.defaults.frame_overhead_bytes,
+                "smallest frame",
+            )?,
             lanes: 0,
             regulators: 0,
             gap_ps: 0,
@@ -164,6 +169,7 @@ impl Model {
         let mut model = Model::new(network)?;
         let settled_ns = settled_ns(network, plan);
         model.add_recoveries(plan)?;
+        model.add_meters(network, plan)?;
         for port in &mut model.ports {
             let planned = plan
                 .ports
@@ -230,6 +236,44 @@ impl Model {
                 delay_ps: to_ps(recovery.delay_ns, || {
                     format!("the promise of \"{}\"", planned.name)
                 })?,
+            });
+        }
+        Ok(())
+    }
+
+    /// Adds the flow meters of a plan.
+    fn add_meters(&mut self, network: &Network, plan: &Plan) -> Result<(), SimulationError> {
+        for planned in &plan.meters {
+            let of_flow =
+                |flow: &Flow| flow.name == planned.flow && flow.best_effort == planned.best_effort;
+            let flow = self.flows.iter().position(of_flow);
+            let edge = self.edges.iter_mut().find(|edge| {
+                let port = &self.ports[edge.port as usize];
+                Some(edge.flow as usize) == flow
+                    && port.node == planned.from
+                    && port.to == planned.switch
+            });
+            let (Some(flow), Some(edge)) = (flow, edge) else {
+                return Err(SimulationError::Inconsistent {
+                    what: format!(
+                        "\"{}\" has a meter at {}, where it does not come from {}",
+                        planned.flow, planned.switch, planned.from
+                    ),
+                });
+            };
+            edge.meter = number(self.meters.len());
+            let bits = |bytes: u64| Ratio::whole(i128::from(bytes) * 8);
+            let overhead = network.defaults.frame_overhead_bytes;
+            let longest = planned
+                .longest_frame_bytes
+                .saturating_add(planned.overhead_bytes);
+            self.meters.push(MeterModel {
+                flow: number(flow),
+                switch: planned.switch.clone(),
+                rate: Ratio::whole(i128::from(planned.committed_rate_bps)),
+                burst_bits: bits(planned.committed_burst_bytes),
+                uncounted_bits: overhead.saturating_sub(planned.overhead_bytes) * 8,
+                longest_bits: u64::from(to_bits(longest, &planned.flow)?),
             });
         }
         Ok(())
@@ -345,6 +389,7 @@ impl Model {
                         latency_min_ps: to_ps(latency.min_ns, what)?,
                         cut_through: cut_through.unwrap_or(CutThrough::Off),
                         branches: (0, 0),
+                        meter: NONE,
                         window_ps: None,
                     });
                     befores.push(before);

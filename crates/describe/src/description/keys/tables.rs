@@ -253,6 +253,18 @@ pub(crate) const TABLES: &[Table] = &[
             ),
             may("preemptable", Kind::Priorities, PREEMPTABLE),
             with_default("additional-fragment-size", ADDITIONAL_KIND, "0", ADDITIONAL),
+            with_default(
+                "flow-meters",
+                Kind::Choice(&["off", "on"]),
+                "off",
+                "`on`: each stream and allowance of a host at one of its ports passes a meter (802.1Q, per-stream filtering and policing) that lets through its contract. What exceeds it, and every frame without a meter, is discarded. So the promises hold whatever other hosts send.",
+            ),
+            with_default(
+                "meter-overhead",
+                DATA_OR_ZERO,
+                "4 B",
+                "What a meter counts of each frame beyond header and payload: `4 B` is the FCS, the `frame-overhead` all that it takes of the link. The more, the less a talker with small frames can take beyond its contract.",
+            ),
         ],
     },
     Table {

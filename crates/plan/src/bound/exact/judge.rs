@@ -70,6 +70,7 @@ fn graph(dice: &mut Dice, classes: u8) -> Graph {
             frame_min: frame,
             period,
             jitter,
+            meter: None,
             hops,
         }
     });

@@ -193,7 +193,7 @@ impl Analysis<'_> {
     fn smallest(&self, server: usize, class: usize) -> Data {
         let passing = self.passing[server].iter();
         let here = passing.filter(|passing| usize::from(self.class_of(**passing)) == class);
-        let frames = here.map(|(flow, _)| self.flows[*flow as usize].smallest);
+        let frames = here.map(|(flow, hop)| self.smallest_at(*flow as usize, *hop as usize));
         frames.min().unwrap_or(0)
     }
 
@@ -505,14 +505,15 @@ impl Analysis<'_> {
         let classes = usize::from(here.classes);
         let mut all = vec![None; classes];
         let has_credit = port.shaped.iter().any(Option::is_some);
-        if self.method.aggregates && !has_credit {
+        let metered = numbers.metered && keeps(Term::MeterAggregate);
+        if self.method.aggregates && !has_credit && !metered {
             let mut arrived = Some(Line::default());
             let (mut largest, mut smallest) = (0, Data::MAX);
             let mut least_of = vec![Data::MAX; classes];
             for &(flow, hop) in &self.passing[server] {
                 let class = usize::from(self.class_of((flow, hop)));
                 if let Some(least) = least_of.get_mut(class) {
-                    *least = (*least).min(self.flows[flow as usize].smallest);
+                    *least = (*least).min(self.smallest_at(flow as usize, hop as usize));
                 }
             }
             for class in (0..classes).rev() {
