@@ -379,9 +379,9 @@ fn backlog_frames(
     let begun = u64::from(mapped.graph.servers[index].preemption.is_some());
     let smallest = mapped.passing[index]
         .iter()
-        .map(|(flow, _)| {
+        .map(|(flow, hop)| {
             let flow = &mapped.graph.flows[*flow];
-            let meter = flow.meter.as_ref();
+            let meter = flow.meter.as_ref().filter(|meter| meter.is_behind(*hop));
             meter.map_or(flow.frame_min, |meter| meter.frame_min)
         })
         .min();

@@ -54,6 +54,17 @@ pub enum Reason {
         /// Its idle slope, bit/s, rounded down.
         idle_slope_bps: u64,
     },
+    /// The rates that flow meters let through reach the link's rate, those of the contracts do not.
+    Meters {
+        /// The node that sends.
+        node: String,
+        /// The neighbour.
+        port: String,
+        /// Sum of the rates on the wire that pass the meters, bit/s, rounded up.
+        rate_bps: u64,
+        /// Rate of the link, bit/s.
+        link_rate_bps: u64,
+    },
     /// A port without a bound although its rates fit: something before it has none, or a loop does not settle.
     Unbounded {
         /// The node that sends.
@@ -306,6 +317,7 @@ impl Reason {
             Reason::Unshaped { .. }
                 | Reason::Rate { .. }
                 | Reason::Credit { .. }
+                | Reason::Meters { .. }
                 | Reason::Unbounded { .. }
                 | Reason::Overflow { .. }
         )

@@ -8,6 +8,7 @@ mod fixtures;
 mod identities;
 mod imports;
 mod large;
+mod meters;
 mod no_panic;
 mod pitfalls;
 mod plan_file;

@@ -1,6 +1,6 @@
 //! Servers and flows: the input of the analysis, its method, and its result.
 
-use rtwire_describe::ratio::Ratio;
+use rtwire_describe::ratio::{Overflow, Ratio};
 
 /// A port: serves frames, highest class first, in order of arrival within a class.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -115,6 +115,42 @@ pub struct Meter {
     pub frame_min: Ratio,
     /// For each hop the one at which its frames passed the meter; `None` at the talker, and where there is no meter.
     pub entered_at: Vec<Option<usize>>,
+}
+
+impl Meter {
+    /// Returns what the meter counts of each bit that a flow takes of its link, at most.
+    ///
+    /// # Errors
+    /// [`Overflow`].
+    pub fn counted_share(&self, flow: &Flow) -> Result<Ratio, Overflow> {
+        self.counted.over(flow.frame_max)
+    }
+
+    /// Returns the rate at which the bucket of a flow's meter fills, bit/s as it counts: enough on a slow clock.
+    ///
+    /// # Errors
+    /// [`Overflow`].
+    pub fn committed_bps(&self, flow: &Flow) -> Result<i128, Overflow> {
+        let conforming = flow.rate.times(self.counted_share(flow)?)?;
+        // With a drift d of at most 10 % this is (1 + d)^2 >= 1 / (1 - d).
+        let slow = self.clock.times(self.clock)?;
+        Ok(conforming.times(slow)?.ceil())
+    }
+
+    /// Returns the rate on the wire that passes a flow's meter at most, bit/s: on a fast clock, in the smallest frames.
+    ///
+    /// # Errors
+    /// [`Overflow`].
+    pub fn passing_bps(&self, flow: &Flow) -> Result<Ratio, Overflow> {
+        let committed = Ratio::whole(self.committed_bps(flow)?);
+        committed.times(self.clock)?.times(self.wire)
+    }
+
+    /// True if frames have passed the meter at a hop.
+    #[must_use]
+    pub fn is_behind(&self, hop: usize) -> bool {
+        self.entered_at.get(hop).is_some_and(Option::is_some)
+    }
 }
 
 /// The servers and the flows.

@@ -42,7 +42,15 @@ pub(crate) fn reasons(
         }
         let Some(needed_bytes) = port.backlog_bytes else {
             let credits = credits(mapped, index, &port.node, &port.port)?;
-            if credits.is_empty() {
+            let passing = metered(mapped, index)?;
+            if passing >= Ratio::whole(i128::from(port.link_rate_bps)) {
+                reasons.push(Reason::Meters {
+                    node,
+                    port: to,
+                    rate_bps: u64::try_from(passing.ceil()).map_err(|_| Overflow)?,
+                    link_rate_bps: port.link_rate_bps,
+                });
+            } else if credits.is_empty() {
                 reasons.push(Reason::Unbounded { node, port: to });
             }
             reasons.extend(credits);
@@ -91,6 +99,20 @@ pub(crate) fn reasons(
         }
     }
     Ok(reasons)
+}
+
+/// Returns the rates at a port, bit/s, of metered flows as much as their meters let through.
+fn metered(mapped: &Mapped, index: usize) -> Result<Ratio, Overflow> {
+    let mut total = Ratio::ZERO;
+    for (flow, hop) in &mapped.passing[index] {
+        let flow = &mapped.graph.flows[*flow];
+        let rate = match flow.meter.as_ref().filter(|meter| meter.is_behind(*hop)) {
+            Some(meter) => meter.passing_bps(flow)?,
+            None => flow.rate,
+        };
+        total = total.plus(rate)?.tidied_up(1_000_000_000)?;
+    }
+    Ok(total)
 }
 
 /// Returns the classes of a port whose rates reach their credits.

@@ -43,6 +43,17 @@ impl fmt::Display for Reason {
                 grouped(rate_bps),
                 grouped(idle_slope_bps)
             ),
+            Reason::Meters {
+                node,
+                port,
+                rate_bps,
+                link_rate_bps,
+            } => write!(
+                f,
+                "port {node}>{port}: flow meters let through {} bit/s on the wire in the smallest frames, which must stay below the link's {} bit/s; meters that count more of each frame (`meter-overhead`) let through less",
+                grouped(rate_bps),
+                grouped(link_rate_bps)
+            ),
             Reason::Unbounded { node, port } => {
                 write!(
                     f,

@@ -97,6 +97,7 @@ pub(super) fn named(reason: &Reason) -> (Vec<&str>, Option<&str>) {
         }
         Reason::Rate { node, .. }
         | Reason::Credit { node, .. }
+        | Reason::Meters { node, .. }
         | Reason::Unbounded { node, .. }
         | Reason::Buffer { node, .. }
         | Reason::BufferFrames { node, .. }

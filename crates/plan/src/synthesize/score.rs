@@ -92,6 +92,11 @@ fn of(reason: &Reason) -> u64 {
             rate_bps,
             link_rate_bps,
             ..
+        }
+        | Reason::Meters {
+            rate_bps,
+            link_rate_bps,
+            ..
         } => MOST.saturating_add(part(
             rate_bps.saturating_sub(*link_rate_bps),
             *link_rate_bps,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! conforming frames come within   b + r (t + a)                  a: the jitter that the talker's own port adds
-//! counted, on a slow clock:       CIR = r c / clock, CBS = (b + r a) c        c = (F + m) / (F + o)
+//! counted, on a slow clock:       CIR = r c clock^2, CBS = (b + r a) c        c = (F + m) / (F + o)
 //! passed, on a fast clock:        (CBS + CIR clock t) w                       w = (60 + o) / (60 + m)
 //! ```
 //!
@@ -34,20 +34,15 @@ pub(in crate::bound) struct MeterNumbers {
 
 impl MeterNumbers {
     pub(super) fn new(flow: &Flow, meter: &Meter) -> Result<MeterNumbers, Overflow> {
-        let counted = meter.counted.over(flow.frame_max)?;
-        // Above 1 / (1 - drift) as long as that is below 1.6.
-        let slow = meter.clock.times(meter.clock)?;
-        let committed = flow.rate.times(counted)?.times(slow)?.ceil();
-        let wire = if keeps(Term::MeterWire) {
-            meter.wire
+        let (wire, passes) = if keeps(Term::MeterWire) {
+            (meter.wire, meter.passing_bps(flow)?)
         } else {
-            Ratio::whole(1)
+            (Ratio::whole(1), meter.passing_bps(flow)?.over(meter.wire)?)
         };
-        let passes = Ratio::whole(committed).times(meter.clock)?.times(wire)?;
         Ok(MeterNumbers {
-            counted,
+            counted: meter.counted_share(flow)?,
             wire,
-            committed_bps: u64::try_from(committed).map_err(|_| Overflow)?,
+            committed_bps: u64::try_from(meter.committed_bps(flow)?).map_err(|_| Overflow)?,
             rate: rate_up(passes)?,
             smallest: data_up(meter.frame_min)?,
             entered_at: meter.entered_at.clone(),
