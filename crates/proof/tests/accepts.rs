@@ -5,6 +5,7 @@ use crate::common;
 
 use common::network;
 use common::networks::{random_description, random_line, random_ring, random_shapers};
+use rtwire_plan::network::FlowMeters;
 use rtwire_plan::{
     Analysis, Contract, ContractKind, CutThrough, LatencyLimits, Network, Options, Ratio,
     SwitchPort, certify, plan, plan_file,
@@ -106,11 +107,15 @@ fn nothing_is_proved_beside_a_talker_whose_shaper_is_off() {
     assert!(verdict.proved() < verdict.promises.len());
 }
 
-/// For what a switch states of single ports, for cut-through, and for several frames in an interval there is no rule: no
+/// For what a switch states of single ports, for cut-through, for flow meters, and for several frames in an interval there is no rule: no
 /// promise is called proved.
 #[test]
 fn what_has_no_rule_is_told() {
-    let changes: [fn(&mut Network); 3] = [
+    let changes: [fn(&mut Network); 4] = [
+        |network| {
+            let meters = Some(FlowMeters { overhead_bytes: 0 });
+            network.switches.iter_mut().for_each(|one| one.flow_meters = meters);
+        },
         |network| {
             let cut = CutThrough::Possible;
             network.switches.iter_mut().for_each(|one| one.cut_through = cut);

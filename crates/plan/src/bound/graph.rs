@@ -105,7 +105,7 @@ pub struct Flow {
 /// that it keeps whatever its talker does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meter {
-    /// What it counts of the flow's largest frame, bits.
+    /// The bits that it counts of the flow's largest frame.
     pub counted: Ratio,
     /// The bits on the wire for each that it counts, at most: those of the smallest frame that there is.
     pub wire: Ratio,

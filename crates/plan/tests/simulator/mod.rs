@@ -56,7 +56,7 @@ pub(crate) struct Outcome {
     pub(crate) discarded: BTreeMap<usize, u64>,
 }
 
-/// What goes wrong in a network, and what guards it.
+/// Faults in a network, and the meters that guard it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Faults<'a> {
     pub(crate) broken: &'a [Broken],

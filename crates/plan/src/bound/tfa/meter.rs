@@ -19,13 +19,13 @@ const BITS_PER_BYTE: i128 = 8;
 
 /// A flow's meter.
 pub(in crate::bound) struct MeterNumbers {
-    /// What a meter counts of the flow's bits, at most.
+    /// The largest part of the flow's bits on the wire that a meter counts.
     counted: Ratio,
     /// The bits on the wire for each that a meter counts, at most.
     wire: Ratio,
     /// The rate at which the meter's bucket fills, bit/s as it counts.
     committed_bps: u64,
-    /// What passes at that rate, on the wire.
+    /// The rate on the wire that passes then, at most.
     rate: Rate,
     smallest: Data,
     /// For each hop the one at which its frames passed the meter.
