@@ -71,7 +71,7 @@ impl Finding {
     }
 }
 
-/// Proves every promise, gate list, launch, identity and buffer of a plan again. Returns the values that do not
+/// Proves every promise, gate list, launch, identity, buffer and flow meter of a plan again. Returns the values that do not
 /// follow.
 ///
 /// The list is empty if all of it holds. Text without an effect on the plan is covered by the checksum alone: the
@@ -172,6 +172,8 @@ fn compare(plan: &Plan, expected: &mut Plan, findings: &mut Vec<Finding>) {
         let what = format!("port {}>{}", stated.node, stated.port);
         unequal(&what, stated, follows, findings);
     }
+    // Which flows have meters follows from the network, too: their number may differ.
+    unequal("meters", &plan.meters, &expected.meters, findings);
 }
 
 /// Notes every value in which two things differ.

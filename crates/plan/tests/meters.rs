@@ -1,6 +1,6 @@
 //! Flow meters that cannot be planned.
 
-use rtwire_plan::{Options, Plan, Reason, Refusal, admission, plan, read};
+use rtwire_plan::{Options, Plan, Reason, Refusal, admission, plan, plan_file, read, verify};
 
 /// Plans one stream of full frames over a switch of 100 Mbit/s with these keys.
 fn planned(keys: &str, rate: &str) -> Result<Plan, Refusal> {
@@ -55,4 +55,27 @@ fn the_manager_s_admission_refuses_them_by_name() {
     let refused = admission::Admission::new(&plan.network, &budgets).err();
     let told = refused.map(|it| it.to_string()).unwrap_or_default();
     assert!(told.contains("flow meters"), "{told}");
+}
+
+/// A meter that is wider than the plan's promises bear, a longer frame, and a meter that is missing: each by itself, with a new
+/// checksum.
+#[test]
+fn a_meter_that_does_not_follow_is_found() {
+    let good = planned("", "10 Mbit/s").unwrap();
+    assert_eq!(verify(&good), []);
+    let spoilt: [fn(&mut Plan); 4] = [
+        |it| it.meters[0].committed_rate_bps += 1,
+        |it| it.meters[0].committed_burst_bytes += 1,
+        |it| it.meters[0].longest_frame_bytes += 1,
+        |it| it.meters.clear(),
+    ];
+    for spoil in spoilt {
+        let mut plan = good.clone();
+        spoil(&mut plan);
+        let found = verify(&plan_file::sealed(plan));
+        assert!(
+            !found.is_empty() && found.iter().all(|it| it.what.starts_with("meters")),
+            "{found:?}"
+        );
+    }
 }
