@@ -28,8 +28,6 @@ pub(in crate::bound) struct MeterNumbers {
     /// The rate on the wire that passes then, at most.
     rate: Rate,
     smallest: Data,
-    /// For each hop the one at which its frames passed the meter.
-    entered_at: Vec<Option<usize>>,
 }
 
 impl MeterNumbers {
@@ -45,7 +43,6 @@ impl MeterNumbers {
             committed_bps: u64::try_from(meter.committed_bps(flow)?).map_err(|_| Overflow)?,
             rate: rate_up(passes)?,
             smallest: data_up(meter.frame_min)?,
-            entered_at: meter.entered_at.clone(),
         })
     }
 
@@ -69,8 +66,8 @@ impl MeterNumbers {
 impl Analysis<'_> {
     /// Finds the servers whose links end at meters. No more is known of what they send than what a link carries.
     pub(super) fn find_metered(&mut self) {
-        for (flow, numbers) in self.graph.flows.iter().zip(&self.flows) {
-            let Some(meter) = &numbers.meter else {
+        for flow in &self.graph.flows {
+            let Some(meter) = &flow.meter else {
                 continue;
             };
             for (at, hop) in flow.hops.iter().enumerate() {
@@ -82,10 +79,11 @@ impl Analysis<'_> {
         }
     }
 
+    /// Returns the meter that a flow's frames passed on their way to a hop, and the hop at which they did.
     fn meter(&self, flow: usize, hop: usize) -> Option<(&MeterNumbers, usize)> {
-        let meter = self.flows[flow].meter.as_ref()?;
-        let at = meter.entered_at.get(hop).copied().flatten()?;
-        Some((meter, at))
+        let passed = self.graph.flows[flow].meter.as_ref()?;
+        let at = passed.entered_at.get(hop).copied().flatten()?;
+        Some((self.flows[flow].meter.as_ref()?, at))
     }
 
     /// True if a flow's frames passed a meter on their way to a hop.
