@@ -53,8 +53,9 @@ pub(crate) struct PortModel {
     pub(crate) cable_ps: u64,
     /// The largest latency of a frame: of a host's port that catches up, or of any input of a switch's port.
     pub(crate) latency_ps: u64,
-    /// The time by which a switch may begin each busy period late: the latency of no input differs by less.
-    pub(crate) late_start_ps: u64,
+    /// The time by which a switch may begin each busy period late: the latency of no input differs by less. `None` for
+    /// a port with gates, credits or regulators, which has no late start.
+    pub(crate) late_start_ps: Option<u64>,
     /// True if the port holds frames after sending and then hands them over at once, instead of starting late.
     pub(crate) catches_up: bool,
     pub(crate) classes: u8,

@@ -28,8 +28,8 @@ pub enum Pattern {
 pub enum Lateness {
     /// Each frame has the least latency.
     Prompt,
-    /// A switch begins each busy period with the full latency. A host holds what it sends in that time and hands it
-    /// over at once.
+    /// A switch begins each busy period with the full latency; a port with gates, credits or regulators is as with
+    /// `Pipeline`. A host holds what it sends in that time and hands it over at once.
     BusyStart,
     /// Each frame has the full latency.
     Pipeline,

@@ -184,6 +184,7 @@ impl Model {
                     .is_some_and(|gates| gates.holds_back);
                 let what = format!("{}>{}", port.node, port.to);
                 port.gates = Some(Gates::new(list, holds_back, number(node), &what)?);
+                port.late_start_ps = None;
             }
         }
         for (index, planned) in plan.streams.iter().enumerate().take(network.streams.len()) {
@@ -479,12 +480,17 @@ struct Numbers {
 }
 
 /// Returns the time by which a port may begin each busy period late. A frame of any input may have as much more latency.
-fn late_start_ps(network: &Network, node: &str, to: &str) -> u64 {
+/// A port with credits begins often. Regulators are behind the latency: what they let go is not late any more.
+fn late_start_ps(network: &Network, node: &str, to: &str) -> Option<u64> {
+    let mut classes = 0..network.queues(node).clamp(1, 8);
+    if classes.any(|class| network.shaper(node, to, class).is_some()) {
+        return None;
+    }
     let inputs = network.neighbours(node).filter(|input| *input != to);
     let varies = inputs.map(|input| network.input_latency(input, node, to).variation_ns());
     let least = varies.min();
     let least = least.unwrap_or_else(|| network.port_latency(node, to).variation_ns());
-    least.saturating_mul(1_000).min(LONGEST_PS)
+    Some(least.saturating_mul(1_000).min(LONGEST_PS))
 }
 
 /// Returns the frame preemption of a port. A fragment has at least 64 (1 + addFragSize) bytes, the last four of which are

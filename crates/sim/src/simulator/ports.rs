@@ -77,8 +77,8 @@ impl Simulator<'_> {
         match self.lateness[index as usize] {
             Lateness::Prompt => least,
             Lateness::Pipeline => most,
-            // The rest of it is at the start of a busy period. A port with gates or credits starts often.
-            Lateness::BusyStart if port.gates.is_none() && port.idle_bps.is_empty() => least,
+            // The rest of it is at the start of a busy period, where a port has a late start.
+            Lateness::BusyStart if port.late_start_ps.is_some() => least,
             Lateness::BusyStart => most,
             Lateness::Random => least + self.random.up_to(most - least),
             Lateness::Gather { .. } if flow == self.last_at_ties => most,
@@ -202,7 +202,7 @@ impl Simulator<'_> {
         // The port was idle: a busy period begins. A switch begins it as late as its latency permits.
         let port_model = &self.model.ports[index as usize];
         let late_ps = match self.lateness[index as usize] {
-            Lateness::BusyStart => port_model.late_start_ps,
+            Lateness::BusyStart => port_model.late_start_ps.unwrap_or(0),
             _ => 0,
         };
         if late_ps == 0 {
