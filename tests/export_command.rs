@@ -469,6 +469,21 @@ fn credits_are_in_the_data_and_on_the_page_and_what_is_in_neither_is_told() {
         page.contains("Flow meters (802.1Q") && page.contains("CBS B"),
         "{page}"
     );
+    let example = include_str!("../examples/cyclic.toml");
+    let (_folder, output) = export(example, &["--yang", "--switch", "s2"]);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        told.contains("priority 6: the stream gates of cyclic queueing"),
+        "{told}"
+    );
+    let (_folder, output) = export(example, &["--page", "--switch", "s2"]);
+    let page = String::from_utf8(output.stdout).unwrap();
+    for line in [
+        "for all frames of priority 6: always open, cycle 250000 ns",
+        "125000 ns                      7\n  125000 ns                      6\n",
+    ] {
+        assert!(page.contains(line), "{line}: {page}");
+    }
     let (_folder, output) = export(&asynchronous, &["--page"]);
     let page = String::from_utf8(output.stdout).unwrap();
     assert!(

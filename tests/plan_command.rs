@@ -232,6 +232,7 @@ fn the_experiment_comes_out_of_rates_and_intervals() {
 #[test]
 fn promises_are_the_sum_of_their_terms() {
     for name in [
+        "cyclic.toml",
         "five-nodes.toml",
         "flow-meters.toml",
         "line.toml",
@@ -652,4 +653,63 @@ fn flow_meters_are_listed_and_promises_count_with_them() {
     let told = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{told}");
     assert!(told.contains("`flow-meters = \"on\"`"), "{told}");
+}
+
+/// A cycle that is too short is refused with the one that fits; a plan whose numbers do not follow is found.
+#[test]
+fn cyclic_streams_are_planned_and_verified() {
+    let file = example("cyclic.toml");
+    let output = rtwire(&["plan", &file]);
+    let told = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    for line in ["cycles, clocks", "cycle at", "s2>s1"] {
+        assert!(told.contains(line), "{line}: {told}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let described = std::fs::read_to_string(&file).unwrap();
+    let with = |from: &str, to: &str| {
+        assert!(described.contains(from), "{from}");
+        let path = folder.path().join("other.toml");
+        std::fs::write(&path, described.replace(from, to)).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let short = rtwire(&["plan", &with("cycle = \"125 us\"", "cycle = \"10 us\"")]);
+    let told = text(&short.stdout) + &text(&short.stderr);
+    assert_eq!(short.status.code(), Some(1), "{told}");
+    for line in [
+        "port s1>s2: what comes in a cycle (axes) needs",
+        "cycle = \"50 \u{b5}s\" in [schedule], in place of 10 \u{b5}s",
+    ] {
+        assert!(told.contains(line), "{line}: {told}");
+    }
+    // What is suggested is a description.
+    let output = rtwire(&[
+        "plan",
+        &with("cycle = \"125 us\"", "cycle = \"50 \u{b5}s\""),
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let crowded = rtwire(&["plan", &with("jitter = \"300 us\"", "jitter = \"100 us\"")]);
+    let told = text(&crowded.stdout) + &text(&crowded.stderr);
+    assert!(
+        told.contains("\"axes\" to drives: its frames' delays differ"),
+        "{told}"
+    );
+    let plan = folder.path().join("plan.json");
+    let path = plan.to_str().unwrap();
+    assert!(rtwire(&["plan", &file, "--output", path]).status.success());
+    let output = rtwire(&["verify", path]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
+    let whole = std::fs::read_to_string(&plan).unwrap();
+    let bent = whole.replace("\"cycle_frames\": 2", "\"cycle_frames\": 1");
+    assert_ne!(whole, bent);
+    std::fs::write(&plan, bent).unwrap();
+    let output = rtwire(&["verify", path]);
+    let told = text(&output.stdout) + &text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("cycle_frames: the plan says 1"), "{told}");
+    // The lab's switches have no cycles.
+    let output = rtwire(&["lab", &file, "--duration", "1s"]);
+    let told = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert!(told.contains("`schedule = \"cyclic\"`"), "{told}");
 }

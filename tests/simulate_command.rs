@@ -30,6 +30,7 @@ fn json(arguments: &[&str]) -> (Value, i32) {
 #[test]
 fn examples_keep_their_promises() {
     for name in [
+        "cyclic.toml",
         "five-nodes.toml",
         "flow-meters.toml",
         "line.toml",

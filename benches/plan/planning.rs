@@ -45,6 +45,7 @@ fn with_streams(mut network: Network, layers: &[usize], hosts: usize, count: usi
             routes: vec![way(layers, hosts, from, to)],
             smallest_frame_bytes: None,
             time_triggered: false,
+            cyclic: false,
             jitter_ns: None,
             copy_of: None,
         });

@@ -129,6 +129,10 @@ pub(crate) fn plan_for_lab(
             let why = "the lab's switches have none";
             plan.network.without_flow_meters(why)
         })
+        .and_then(|()| {
+            let why = "the lab's switches have no cycles";
+            plan.network.without_cyclic_streams(why)
+        })
         .map_err(|message| (FAULTY, format!("{}: {message}", path.display())))?;
     Ok(plan)
 }

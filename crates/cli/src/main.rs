@@ -49,6 +49,7 @@ mod ping_command;
 mod ping_report;
 mod ping_stalls;
 mod plan_command;
+mod plan_cyclic;
 mod plan_meters;
 mod plan_recovery;
 mod plan_schedule;

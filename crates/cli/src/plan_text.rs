@@ -46,9 +46,15 @@ pub(crate) fn tables(name: &str, plan: &Plan) -> String {
         "latency",
         "cable",
     ])];
-    let scheduled = plan.streams.iter().any(|stream| stream.launch.is_some());
+    let launched = plan.streams.iter().any(|stream| stream.launch.is_some());
+    let scheduled = launched || plan.cyclic.is_some();
     if scheduled {
-        rows[0].push("windows, clocks".to_owned());
+        let head = if launched {
+            "windows, clocks"
+        } else {
+            "cycles, clocks"
+        };
+        rows[0].push(head.to_owned());
     }
     for stream in &plan.streams {
         for promise in &stream.promises {
@@ -64,13 +70,15 @@ pub(crate) fn tables(name: &str, plan: &Plan) -> String {
                 total(promise, &[TermKind::Cable]),
             ]);
             if let (true, Some(row)) = (scheduled, rows.last_mut()) {
-                row.push(total(promise, &[TermKind::Window, TermKind::Clock]));
+                let kinds = [TermKind::Window, TermKind::Cycle, TermKind::Clock];
+                row.push(total(promise, &kinds));
             }
         }
     }
     table(&mut text, 2, &rows);
     crate::plan_recovery::table(&mut text, plan);
     crate::plan_meters::table(&mut text, plan);
+    crate::plan_cyclic::table(&mut text, plan);
     text.push('\n');
     let mut rows = vec![cells(&[
         "port",

@@ -6,6 +6,7 @@ mod check;
 mod classes;
 mod contract;
 mod cut_through;
+mod cyclic;
 mod latency;
 mod meters;
 mod preemption;
@@ -15,6 +16,7 @@ mod ways;
 pub use classes::{PriorityMap, class_by, class_of, fitting, recommended, reserved};
 pub use contract::{Contract, ContractKind};
 pub use cut_through::CutThrough;
+pub use cyclic::{CyclicFault, CyclicSubject};
 pub use latency::{LatencyLimits, LatencyRange, PortLatency, SwitchPort};
 pub use meters::{FlowMeters, MeterFault, SMALLEST_FRAME_BYTES};
 pub use preemption::{PortPreemption, Preemption, PreemptionFault};
@@ -295,6 +297,9 @@ pub struct Stream {
     /// True if it is launched at an offset and passes through windows of its own.
     #[serde(default)]
     pub time_triggered: bool,
+    /// True if switches forward it by cyclic queueing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cyclic: bool,
     /// Largest useful difference between the delays of its frames, nanoseconds.
     #[serde(default)]
     pub jitter_ns: Option<u64>,

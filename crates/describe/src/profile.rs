@@ -84,6 +84,9 @@ pub struct ScheduleRules {
     pub queueing: bool,
     /// The rule that keeps streams apart that share a queue.
     pub isolation: Isolation,
+    /// The cycle of cyclic queueing and forwarding, nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cycle_ns: Option<u64>,
 }
 
 impl Default for ScheduleRules {
@@ -95,6 +98,7 @@ impl Default for ScheduleRules {
             guard_wire_bytes: 1542,
             queueing: true,
             isolation: Isolation::Streams,
+            cycle_ns: None,
         }
     }
 }

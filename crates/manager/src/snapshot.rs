@@ -125,6 +125,7 @@ impl Snapshot {
             // What a program sends may be smaller than its largest frame.
             smallest_frame_bytes: Some(60),
             time_triggered: false,
+            cyclic: false,
             jitter_ns: None,
             copy_of: None,
         })

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bound::fixed::time_up;
 use crate::bound::segments::Segments;
-use crate::mapping::{CLOSED_GATES, Mapped};
+use crate::mapping::{Mapped, is_schedule};
 use crate::network::Network;
 use rtwire_describe::ratio::{Overflow, Ratio};
 
@@ -140,7 +140,7 @@ pub(crate) fn ports(
         let mut used = [false; 9];
         for &(flow, hop) in &mapped.passing[number] {
             let name = &mapped.flow_names[flow];
-            if name == CLOSED_GATES {
+            if is_schedule(name) {
                 continue;
             }
             let class = usize::from(mapped.graph.flows[flow].hops[hop].class);

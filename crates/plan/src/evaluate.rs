@@ -8,7 +8,7 @@ use crate::bound::graph::{ClassShaper, PortBound};
 use crate::bound::loeser_haertig::{ClosedForm, Input, closed_form};
 use crate::bound::segments::Segments;
 use crate::certificate::{self, CERTIFICATE_VERSION, Certificate};
-use crate::mapping::{CLOSED_GATES, Mapped, Nodes, map};
+use crate::mapping::{Mapped, Nodes, is_schedule, map};
 use crate::network::{Network, Release, Switch};
 use crate::plan::{
     Analysis, ClassPlan, NodeKind, Options, PLAN_VERSION, Plan, PlanOptions, PortPlan,
@@ -56,9 +56,13 @@ pub(crate) fn evaluate_and_certify(
     certifies: bool,
 ) -> Result<(Plan, Vec<Reason>), Overflow> {
     let schedule = synthesize(network, scheduling)?;
-    let closings = schedule
-        .as_ref()
-        .map_or(&[][..], |schedule| &schedule.closings);
+    let cyclic = crate::cyclic::queue(network, options.analysis.method())?;
+    // A network has one of the two.
+    let closings = match (&schedule, &cyclic) {
+        (Some(schedule), _) => &schedule.closings[..],
+        (None, Some(cyclic)) => &cyclic.closings[..],
+        (None, None) => &[],
+    };
     let mapped = map(network, closings)?;
     let nodes = Nodes::new(network);
     let work = match options.analysis {
@@ -130,6 +134,7 @@ pub(crate) fn evaluate_and_certify(
         best_effort: Vec::new(),
         ports,
         meters: crate::meters::meters(network, &mapped, &segments)?,
+        cyclic: None,
         warnings: Vec::new(),
         certificate,
     };
@@ -137,8 +142,22 @@ pub(crate) fn evaluate_and_certify(
         schedule.enter(&mut plan)?;
     }
     let mut reasons = schedule.map_or_else(Vec::new, |schedule| schedule.reasons);
+    if let Some(cyclic) = cyclic {
+        reasons.extend(cyclic.enter(network, &mut plan)?);
+    }
     reasons.extend(crate::recovery::enter(network, &mapped, &mut plan)?);
-    reasons.extend(crate::refusal::reasons(network, &mapped, &plan)?);
+    let ports = crate::refusal::reasons(network, &mapped, &plan)?;
+    // What is too much for a cycle may also be too much for the link. It is one reason.
+    let crowded = |node: &str, port: &str| {
+        reasons.iter().any(|reason| {
+            matches!(reason, Reason::Cycle { node: at, port: to, .. } if at == node && to == port)
+        })
+    };
+    let ports: Vec<Reason> = ports
+        .into_iter()
+        .filter(|reason| !matches!(reason, Reason::Rate { node, port, .. } if crowded(node, port)))
+        .collect();
+    reasons.extend(ports);
     if options.ignore_limits {
         for stream in network.streams.iter().filter(|stream| !stream.shaped) {
             plan.warnings.push(format!(
@@ -313,7 +332,7 @@ fn port_plan(
             .iter()
             .filter(|passing| class_at(**passing) == class)
             .map(|(flow, _)| mapped.flow_names[*flow].clone())
-            .filter(|name| name != CLOSED_GATES)
+            .filter(|name| !is_schedule(name))
             .collect();
         if !names.is_empty() {
             classes.push(ClassPlan {
@@ -358,7 +377,7 @@ fn whole_frame_bytes(
     let largest = |interrupted: bool| {
         let frames = mapped.passing[index]
             .iter()
-            .filter(|(flow, _)| mapped.flow_names[*flow] != CLOSED_GATES)
+            .filter(|(flow, _)| !is_schedule(&mapped.flow_names[*flow]))
             .map(|(flow, hop)| (&mapped.graph.flows[*flow], *hop))
             .filter(|(flow, hop)| (flow.hops[*hop].class < first_express) == interrupted)
             .map(|(flow, _)| flow.frame_max);

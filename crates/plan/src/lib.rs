@@ -29,6 +29,7 @@ pub mod answer;
 pub mod bound;
 pub mod certificate;
 mod csv;
+pub mod cyclic;
 pub mod diff;
 mod evaluate;
 mod fingerprint;
@@ -48,6 +49,7 @@ mod suggestion;
 pub mod synthesize;
 mod verify;
 
+pub use cyclic::{CyclicPort, CyclicQueueing, StreamGate};
 pub use identity::{BestEffortPlan, Destination, Identity};
 pub use meters::FlowMeter;
 pub use plan::{

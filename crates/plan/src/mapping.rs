@@ -116,6 +116,13 @@ impl Mapped {
 
 /// The name of the flow that represents closed gates at a port.
 pub(crate) const CLOSED_GATES: &str = "(closed gates)";
+/// The name of the flow that represents the cyclic streams of a switch's port.
+pub(crate) const CYCLIC_STREAMS: &str = "(cyclic streams)";
+
+/// True if a flow of this name represents time that a schedule takes.
+pub(crate) fn is_schedule(name: &str) -> bool {
+    name == CLOSED_GATES || name == CYCLIC_STREAMS
+}
 
 /// Makes the graph. `closings` is the time that gates take from unscheduled traffic; the streams that pass through
 /// gates have a schedule of their own.
@@ -174,6 +181,10 @@ pub(crate) fn map(network: &Network, closings: &[Closing]) -> Result<Mapped, Ove
             // Only where nothing but its launch keeps it from others: at a talker without gates.
             let first = hops.first().map(|hop| hop.server);
             hops.retain(|hop| Some(hop.server) == first && network.gates(&stream.talker).is_none());
+        }
+        if stream.cyclic {
+            // At switches it has cycles, not delays of its own.
+            hops.retain(|hop| mapped.ports[hop.server].kind == NodeKind::Host);
         }
         let frame = stream.wire_bits();
         mapped.graph.flows.push(Flow {
@@ -328,7 +339,7 @@ fn close(mapped: &mut Mapped, closing: &Closing) -> Result<(), Overflow> {
         meter: None,
     };
     mapped.graph.flows.push(flow);
-    mapped.flow_names.push(CLOSED_GATES.to_owned());
+    mapped.flow_names.push(closing.name.to_owned());
     Ok(())
 }
 

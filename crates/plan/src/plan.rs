@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::bound::graph::Method;
 use crate::bound::loeser_haertig::ClosedForm;
 use crate::certificate::Certificate;
+use crate::cyclic::CyclicQueueing;
 use crate::identity::{BestEffortPlan, Identity};
 use crate::meters::FlowMeter;
 use crate::network::Network;
@@ -140,6 +141,9 @@ pub struct Plan {
     /// The flow meters of switches: by stream, then by best-effort allowance.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub meters: Vec<FlowMeter>,
+    /// The cycles of cyclic queueing, if a stream is cyclic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cyclic: Option<CyclicQueueing>,
     /// Limits that were ignored, and facts that a reader should know.
     pub warnings: Vec<String>,
     /// The facts on which the promises rest, if they were asked for. No part of the fingerprint.
@@ -198,7 +202,7 @@ pub struct Promise {
     pub terms: Vec<Term>,
     /// The deadline that the promise was compared with, nanoseconds.
     pub deadline_ns: Option<u64>,
-    /// For a time-triggered stream: the largest difference between the delays of two of its frames, nanoseconds.
+    /// For a time-triggered or cyclic stream: the largest difference between the delays of two of its frames, nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter_ns: Option<u64>,
 }
@@ -246,6 +250,8 @@ pub enum TermKind {
     Cable,
     /// The wait for the window of a time-triggered stream.
     Window,
+    /// The cycle of cyclic queueing after which a switch sends what it received.
+    Cycle,
     /// The difference between clocks.
     Clock,
 }
@@ -261,6 +267,7 @@ impl TermKind {
             TermKind::Transmission => "transmission",
             TermKind::Cable => "cable",
             TermKind::Window => "window",
+            TermKind::Cycle => "cycle",
             TermKind::Clock => "clock",
         }
     }

@@ -133,7 +133,7 @@ pub enum Reason {
         /// The difference, frames.
         excess_frames: u64,
     },
-    /// Two frames of a time-triggered stream differ in their delay by more than the limit.
+    /// Two frames of a time-triggered or cyclic stream differ in their delay by more than the limit.
     Jitter {
         /// The stream.
         stream: String,
@@ -285,6 +285,23 @@ pub enum Reason {
         cycle_ns: u64,
         /// The difference, nanoseconds.
         short_ns: u64,
+    },
+    /// A port that may not be able to send in one cycle all that came in the one before.
+    Cycle {
+        /// The switch that sends.
+        node: String,
+        /// The neighbour.
+        port: String,
+        /// The time from the start of a cycle until all is surely out, and the clocks' difference, nanoseconds.
+        needed_ns: u64,
+        /// The part of it in which the frames are sent, nanoseconds.
+        sending_ns: u64,
+        /// The cycle, nanoseconds.
+        cycle_ns: u64,
+        /// The difference, nanoseconds.
+        excess_ns: u64,
+        /// The cyclic streams that send there.
+        streams: Vec<String>,
     },
     /// Numbers, addresses or ports ran out: more streams than the wire can tell apart.
     Identities {

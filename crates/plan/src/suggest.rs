@@ -39,6 +39,10 @@ struct Search<'a> {
 impl Search<'_> {
     fn plan(&mut self, network: &Network) -> Option<(Plan, Vec<Reason>)> {
         self.trials = self.trials.checked_sub(1)?;
+        // A reader of descriptions would refuse it.
+        if !network.cyclic_faults().is_empty() {
+            return None;
+        }
         if !(self.go_on)() {
             return None;
         }

@@ -27,7 +27,7 @@ pub enum ChangeKind {
     Regulators,
     /// Shorter frames of best effort.
     BestEffortFrame,
-    /// Another interval of a time-triggered stream, or a smaller share for unscheduled traffic.
+    /// Another interval of a time-triggered stream, another cycle, or a smaller share for unscheduled traffic.
     Schedule,
 }
 

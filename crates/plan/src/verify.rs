@@ -174,6 +174,7 @@ fn compare(plan: &Plan, expected: &mut Plan, findings: &mut Vec<Finding>) {
     }
     // Which flows have meters follows from the network, too: their number may differ.
     unequal("meters", &plan.meters, &expected.meters, findings);
+    unequal("cyclic", &plan.cyclic, &expected.cyclic, findings);
 }
 
 /// Notes every value in which two things differ.

@@ -281,7 +281,7 @@ fn a_share_for_others_that_windows_do_not_leave_is_named() {
     says(
         &refusal(&network),
         &[
-            "port s1>C: windows and guard bands leave other traffic 0 ns of each cycle of 200 µs, but its share is 70 µs: 70 µs too little",
+            "port s1>C: scheduled frames and guard bands leave other traffic 0 ns of each cycle of 200 µs, but its share is 70 µs: 70 µs too little",
             "best-effort-share = 0, in place of 35",
         ],
     );

@@ -65,7 +65,8 @@ macro_rules! form {
 form!(File {
     status: Option<Any>, version: Int, epoch: Any, plan_id: Any, checksum: Any, input_hash: Any,
     network: Network, options: Options, numbers_used: Any, method: Any, routes: Option<Any>,
-    streams: Vec<StreamPlan>, best_effort: Any, ports: Vec<PortPlan>, meters: Option<Any>, warnings: Any,
+    streams: Vec<StreamPlan>, best_effort: Any, ports: Vec<PortPlan>, meters: Option<Any>, cyclic: Option<Any>,
+    warnings: Any,
     certificate: Option<Certificate>,
 });
 form!(Options {
@@ -108,6 +109,7 @@ form!(Stream {
     frame_bytes: Int, payload_bytes: Any, wire_bytes: Int, contract: Contract, shaped: bool, pcp: u8,
     dscp: Option<u8>, deadline_ns: Option<Int>, published_delay_ns: Any, semantics: Any, transport: String, port: Any,
     vlan: Any, routes: Vec<Vec<String>>, smallest_frame_bytes: Option<Int>, time_triggered: bool,
+    cyclic: Option<bool>,
     jitter_ns: Any, copy_of: Option<Any>,
 });
 form!(Contract {

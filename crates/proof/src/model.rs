@@ -236,6 +236,11 @@ impl Model {
         let switches = network.switches.iter().map(|one| (&one.name, &one.preemption));
         let preempting = hosts.chain(switches).filter(|(_, preemption)| preemption.is_some());
         let preempting: HashSet<&str> = preempting.map(|(name, _)| name.as_str()).collect();
+        let cyclic = network.streams.iter().filter(|one| one.cyclic == Some(true));
+        let cyclic: HashSet<&str> = cyclic
+            .flat_map(|one| one.routes.iter().flat_map(|route| route.iter().skip(1)))
+            .map(String::as_str)
+            .collect();
         let metered = network.switches.iter().any(|one| one.flow_meters.is_some());
         for port in &mut self.ports {
             let (node, to) = port.name.split_once('>').unwrap_or_default();
@@ -247,6 +252,7 @@ impl Model {
                 Some(ShaperKind::Asynchronous) => "asynchronous shaper",
                 None if !port.one_latency => "values of single ports, or cut-through,",
                 None if nodes.contains(node) => "gates",
+                None if cyclic.contains(node) => "cyclic queueing",
                 None if preempting.contains(node) => "frame preemption",
                 None if metered => "flow meters",
                 None => "",

@@ -7,8 +7,8 @@ use common::network;
 use common::networks::{random_description, random_line, random_ring, random_shapers};
 use rtwire_plan::network::FlowMeters;
 use rtwire_plan::{
-    Analysis, Contract, ContractKind, CutThrough, LatencyLimits, Network, Options, Ratio,
-    SwitchPort, certify, plan, plan_file,
+    Analysis, Contract, ContractKind, CutThrough, GateProfile, LatencyLimits, Network, Options,
+    Ratio, SwitchPort, certify, plan, plan_file,
 };
 use rtwire_proof::{Refused, Verdict, check};
 use rtwire_sim::random::Random;
@@ -107,11 +107,21 @@ fn nothing_is_proved_beside_a_talker_whose_shaper_is_off() {
     assert!(verdict.proved() < verdict.promises.len());
 }
 
-/// For what a switch states of single ports, for cut-through, for flow meters, and for several frames in an interval there is no rule: no
+/// For what a switch states of single ports, for cut-through, for flow meters, for cyclic streams, and for several frames in an interval there is no rule: no
 /// promise is called proved.
 #[test]
 fn what_has_no_rule_is_told() {
-    let changes: [fn(&mut Network); 4] = [
+    let changes: [fn(&mut Network); 5] = [
+        |network| {
+            network.schedule.cycle_ns = Some(20_000_000);
+            for switch in &mut network.switches {
+                (switch.queues, switch.priority_map) = (8, None);
+                switch.gates = Some(GateProfile::unlimited());
+            }
+            for stream in &mut network.streams {
+                (stream.cyclic, stream.pcp) = (true, 6);
+            }
+        },
         |network| {
             let meters = Some(FlowMeters { overhead_bytes: 0 });
             network.switches.iter_mut().for_each(|one| one.flow_meters = meters);

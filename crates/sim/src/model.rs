@@ -114,6 +114,22 @@ pub(crate) struct Edge {
     pub(crate) meter: u32,
     /// The frame's scheduled window here: start within each period, and the period, ps.
     pub(crate) window_ps: Option<(u64, u64)>,
+    /// The cycles of cyclic queueing here, at the edge of even ones.
+    pub(crate) cycles: Option<Cycles>,
+    /// The edge of even cycles, if this is one of odd cycles; else its own number.
+    pub(crate) even: u32,
+}
+
+/// Cyclic queueing on the route of one flow: a frame goes on over one of two edges, by the cycle in which it arrives.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cycles {
+    /// The node whose clock counts them.
+    pub(crate) node: u32,
+    pub(crate) cycle_ps: u64,
+    /// The start of an even cycle, ps after a whole number of pairs of cycles since the clock's epoch.
+    pub(crate) base_ps: u64,
+    /// The edge for frames that arrive in odd cycles.
+    pub(crate) odd: u32,
 }
 
 /// The contract of a flow.

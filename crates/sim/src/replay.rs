@@ -202,6 +202,16 @@ impl Replay {
         {
             gates.rebase(origin_ns);
         }
+        for cycles in model
+            .edges
+            .iter_mut()
+            .filter_map(|edge| edge.cycles.as_mut())
+        {
+            let base = -i128::from(origin_ns) * 1000;
+            let both = i128::from(cycles.cycle_ps.max(1)) * 2;
+            // The value is below two cycles, which have 64 bits.
+            cycles.base_ps = u64::try_from(base.rem_euclid(both)).unwrap_or(0);
+        }
         let last_ps = entries.last().map_or(0, |entry| entry.at_ps);
         // Each departure makes some four events. Only the queue's speed depends on it.
         model.gap_ps = (last_ps / (entries.len() as u64 * 4).max(1)).max(1);

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use crate::babble::Babble;
 use crate::clock::Clock;
+use crate::gates::since;
 use crate::model::{Binding, Model, NONE, PortModel};
 use crate::queue::EventQueue;
 use crate::random::Random;
@@ -417,7 +418,7 @@ impl<'a> Simulator<'a> {
                     return;
                 }
                 for branch in first..end {
-                    let edge = self.model.branches[branch as usize];
+                    let edge = self.in_cycle(self.model.branches[branch as usize]);
                     // Its head came before.
                     if !self.has_head(edge, frame.bits) {
                         self.copies += 1;
@@ -471,6 +472,22 @@ impl<'a> Simulator<'a> {
                 }
             }
             Event::Departs { number } => self.depart(number),
+        }
+    }
+
+    /// Returns the edge over which a frame goes on that arrives now: where queueing is cyclic, by the number of the cycle.
+    fn in_cycle(&self, edge: u32) -> u32 {
+        let Some(cycles) = self.model.edges[edge as usize].cycles else {
+            return edge;
+        };
+        let clock = self.clocks.get(cycles.node as usize).copied();
+        let shown_ps = clock.unwrap_or_default().shows_ps(self.now_ps);
+        let both_ps = cycles.cycle_ps.saturating_mul(2);
+        let into_ps = since(shown_ps, cycles.base_ps, both_ps);
+        if into_ps < cycles.cycle_ps {
+            edge
+        } else {
+            cycles.odd
         }
     }
 

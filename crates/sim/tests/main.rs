@@ -5,6 +5,7 @@
 mod adversarial;
 mod common;
 mod cut_through;
+mod cyclic;
 mod exact;
 #[path = "common/exceeded.rs"]
 mod exceeded;

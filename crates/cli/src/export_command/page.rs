@@ -36,6 +36,7 @@ pub(super) fn page(share: &Share<'_>) -> String {
     );
     streams(&mut text, share);
     meters(&mut text, share);
+    cyclic(&mut text, share);
     for SharePort { name, number, plan } in &share.ports {
         let port = *plan;
         let _ = writeln!(text, "\nport {name} (to {}), number {number}\n", port.port);
@@ -121,6 +122,23 @@ fn streams(text: &mut String, share: &Share<'_>) {
             ports(&one.from),
             ports(&one.to),
         ]);
+    }
+    table(text, 1, &rows);
+}
+
+/// Writes the stream gates of cyclic queueing.
+fn cyclic(text: &mut String, share: &Share<'_>) {
+    let Some((cycle_ns, priority, gate)) = share.cyclic else {
+        return;
+    };
+    let _ = writeln!(
+        text,
+        "\nStream gates (802.1Q, 8.6.5.4) for cyclic queueing, at each port, for all frames of priority {priority}: always open, cycle {} ns, from the epoch of PTP time on\n",
+        cycle_ns.saturating_mul(2)
+    );
+    let mut rows = vec![["for", "IPV: to traffic class"].map(str::to_owned).to_vec()];
+    for queue in [gate.even_queue, gate.odd_queue] {
+        rows.push(vec![format!("{cycle_ns} ns"), queue.to_string()]);
     }
     table(text, 1, &rows);
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use rtwire_plan::identity::Destination;
 use rtwire_plan::network::{Network, PortPreemption, ShaperKind};
-use rtwire_plan::{FlowMeter, NodeKind, Plan, PortPlan};
+use rtwire_plan::{FlowMeter, NodeKind, Plan, PortPlan, StreamGate};
 
 /// The largest number of a bridge port (IEEE Std 802.1Q, `port-number-type`).
 const LARGEST_PORT: u32 = 65_535;
@@ -128,6 +128,8 @@ pub(super) struct Share<'a> {
     pub(super) untagged_vlan: u16,
     /// The network.
     pub(super) network: &'a Network,
+    /// The cycle of cyclic queueing, nanoseconds, and the priority and the stream gate of its streams here.
+    pub(super) cyclic: Option<(u64, u8, &'a StreamGate)>,
     /// The flow meters that the switch has.
     pub(super) meters: Vec<&'a FlowMeter>,
 }
@@ -168,6 +170,11 @@ impl<'a> Share<'a> {
                 .find(|vlan| network.streams.iter().all(|one| one.vlan != Some(*vlan)))
                 .unwrap_or(1),
             network,
+            cyclic: plan.cyclic.as_ref().and_then(|it| {
+                let mut gates = it.switches.iter();
+                let gate = gates.find(|gate| gate.switch == name)?;
+                Some((it.cycle_ns, it.priority, gate))
+            }),
             meters: plan.meters.iter().filter(|it| it.switch == name).collect(),
         })
     }
@@ -226,6 +233,11 @@ impl<'a> Share<'a> {
             found.push(format!(
                 "{} has no filter and no static entry: it is UDP to one host, whose address the plan does not contain",
                 one.name
+            ));
+        }
+        if let Some((_, priority, _)) = self.cyclic {
+            found.push(format!(
+                "priority {priority}: the stream gates of cyclic queueing (802.1Q, 8.6.5.4) are not in the data; set them at each port by hand (the page has them), else the promises do not hold"
             ));
         }
         for meter in &self.meters {

@@ -93,6 +93,7 @@ pub(super) fn build(
     super::routers::check(&network, records, findings);
     super::preemption::check(&network, records, findings);
     super::meters::check(&network, records, findings);
+    super::cyclic::check(&network, records, findings);
     Some(network)
 }
 

@@ -92,6 +92,7 @@ pub(super) fn rules(
             Some("frames") => Isolation::Frames,
             _ => Isolation::Streams,
         },
+        cycle_ns: record.and_then(|record| record.quantity("cycle")).map(ns),
     }
 }
 
@@ -211,9 +212,9 @@ fn hops(routes: &[Vec<String>]) -> Vec<(&str, &str)> {
 /// Checks that a stream has the keys that its kind needs, and none that exclude each other.
 fn rules_of_one(record: &Record, findings: &mut Findings<'_>) {
     if record.text("schedule") != Some("time-triggered") {
-        if record.has("jitter") {
+        if record.has("jitter") && record.text("schedule") != Some("cyclic") {
             let help = Some("schedule = \"time-triggered\"".to_owned());
-            let message = "`jitter` is kept by time-triggered streams only";
+            let message = "`jitter` is kept by time-triggered and cyclic streams only";
             findings.at(&record.place("jitter"), message, help);
         }
         return;

@@ -8,6 +8,7 @@
 
 mod build;
 mod context;
+mod cyclic;
 mod fault;
 mod gates;
 pub(crate) mod keys;

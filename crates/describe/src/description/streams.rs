@@ -210,6 +210,7 @@ fn stream(record: &Record, context: &Context<'_>, findings: &mut Findings<'_>) -
         routes: routes?,
         smallest_frame_bytes: smallest,
         time_triggered: time_triggered(record),
+        cyclic: record.text("schedule") == Some("cyclic"),
         jitter_ns: record.quantity("jitter").map(ns),
         copy_of: None,
     })

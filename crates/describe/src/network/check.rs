@@ -116,6 +116,11 @@ impl Network {
             ("`clock_error_ns`", defaults.clock_error_ns, LONGEST_NS),
             ("`clock_drift_ppb`", defaults.clock_drift_ppb, 100_000_000),
             (
+                "`cycle_ns` of the schedule",
+                self.schedule.cycle_ns.unwrap_or(0),
+                LONGEST_NS,
+            ),
+            (
                 "`clock_error_ns` of the schedule",
                 self.schedule.clock_error_ns,
                 LONGEST_NS,
@@ -138,6 +143,9 @@ impl Network {
             return Err(fault.message.clone());
         }
         if let Some(fault) = self.meter_faults().first() {
+            return Err(fault.message.clone());
+        }
+        if let Some(fault) = self.cyclic_faults().first() {
             return Err(fault.message.clone());
         }
         let ways = Ways {

@@ -34,8 +34,13 @@ pub(super) fn stream_plan(
     };
     let mut promises = Vec::new();
     for (listener, route) in stream.listeners.iter().zip(&stream.routes) {
+        // What a cyclic stream takes at switches is entered later.
+        let route_of_terms = match route.get(..2) {
+            Some(first) if stream.cyclic => first,
+            _ => route,
+        };
         let terms = if stream.shaped {
-            ways.terms(index, stream, listener, route)?
+            ways.terms(index, stream, listener, route_of_terms)?
         } else {
             None
         };

@@ -285,6 +285,23 @@ impl fmt::Display for Reason {
                 show_ns(*minimum_ns),
                 show_ns(*short_ns)
             ),
+            Reason::Cycle {
+                node,
+                port,
+                needed_ns,
+                sending_ns,
+                cycle_ns,
+                excess_ns,
+                streams,
+            } => write!(
+                f,
+                "port {node}>{port}: what comes in a cycle ({}) needs {} until it is out, {} of it to be sent, but the cycle is {}: {} too much",
+                few(streams),
+                show_ns(*needed_ns),
+                show_ns(*sending_ns),
+                show_ns(*cycle_ns),
+                show_ns(*excess_ns)
+            ),
             Reason::ScheduleShare {
                 node,
                 port,
@@ -294,7 +311,7 @@ impl fmt::Display for Reason {
                 short_ns,
             } => write!(
                 f,
-                "port {node}>{port}: windows and guard bands leave other traffic {} of each cycle of {}, but its share is {}: {} too little",
+                "port {node}>{port}: scheduled frames and guard bands leave other traffic {} of each cycle of {}, but its share is {}: {} too little",
                 show_ns(*open_ns),
                 show_ns(*cycle_ns),
                 show_ns(*needed_ns),

@@ -11,6 +11,7 @@ use super::model::{Asked, Asking, Port, ask, tail_ns};
 use super::refused::{cycle, limits, no_place};
 use super::solve::{Effort, solve};
 use crate::bound::mutation::{self, counted};
+use crate::mapping::CLOSED_GATES;
 use crate::network::Network;
 use crate::plan::{Plan, Term, TermKind};
 use crate::refusal::Reason;
@@ -19,6 +20,8 @@ use rtwire_describe::ratio::Overflow;
 /// The time that gates take from the unscheduled traffic of a port.
 #[derive(Clone, Debug)]
 pub(crate) struct Closing {
+    /// The name of the flow that stands for it.
+    pub(crate) name: &'static str,
     pub(crate) node: String,
     pub(crate) to: String,
     pub(crate) closed: Closed,
@@ -205,6 +208,7 @@ impl Schedule {
         if port.frame_ns > 0 {
             let closed = closed(&draft.list, port.frame_ns, network.schedule.clock_error_ns)?;
             self.closings.push(Closing {
+                name: CLOSED_GATES,
                 node: port.node.clone(),
                 to: port.to.clone(),
                 closed,

@@ -22,15 +22,54 @@ pub(super) fn changes(search: &mut Search<'_>) -> Vec<Suggestion> {
                 | Reason::ScheduleShare { .. }
         )
     });
-    if !scheduled {
-        return Vec::new();
-    }
     let mut found = Vec::new();
+    found.extend(cycle(search));
+    if !scheduled {
+        return found;
+    }
     found.extend(hardware(search));
     found.extend(share(search));
     found.extend(intervals(search));
     found.extend(faster(search));
     found
+}
+
+/// The cycles of cyclic queueing that are tried, nanoseconds.
+const CYCLES_NS: [u64; 15] = [
+    10_000,
+    20_000,
+    50_000,
+    100_000,
+    125_000,
+    200_000,
+    250_000,
+    500_000,
+    1_000_000,
+    2_000_000,
+    5_000_000,
+    10_000_000,
+    20_000_000,
+    50_000_000,
+    100_000_000,
+];
+
+/// Tries another cycle for cyclic streams: the nearest longer one, else the nearest shorter one.
+fn cycle(search: &mut Search<'_>) -> Option<Suggestion> {
+    let now = search.base.schedule.cycle_ns;
+    let now = now.filter(|_| search.base.has_cyclic_streams())?;
+    let longer = CYCLES_NS.iter().filter(|one| **one > now);
+    let shorter = CYCLES_NS.iter().rev().filter(|one| **one < now);
+    let found = longer.chain(shorter).find(|one| {
+        let mut trial = search.base.clone();
+        trial.schedule.cycle_ns = Some(**one);
+        search.fits(&trial)
+    })?;
+    let change = format!(
+        "cycle = \"{}\" in [schedule], in place of {}",
+        show_ns(*found),
+        show_ns(now)
+    );
+    Some(search.suggestion(ChangeKind::Schedule, Vec::new(), vec![change]))
 }
 
 /// Tries limits as large as required: more entries, more openings, more jitter.

@@ -4,11 +4,14 @@ use std::collections::BTreeSet;
 
 use crate::network::{Marks, Network};
 
-/// Returns true if the routes and queues of time-triggered streams are allowed.
+/// Returns true if the routes and queues of time-triggered and cyclic streams are allowed.
 ///
 /// Each switch on their routes has gates, a gated node has two queues or more, and their queues at gated ports are
 /// theirs alone.
 pub(super) fn legal(network: &Network) -> bool {
+    if !network.cyclic_faults().is_empty() {
+        return false;
+    }
     let mut taken: BTreeSet<(&str, &str, u8)> = BTreeSet::new();
     let scheduled = || {
         network

@@ -92,7 +92,7 @@ pub(super) fn named(reason: &Reason) -> (Vec<&str>, Option<&str>) {
         Reason::SchedulePeriods { streams, node, .. } => {
             (streams.iter().map(String::as_str).collect(), Some(node))
         }
-        Reason::ScheduleLoad { streams, node, .. } => {
+        Reason::ScheduleLoad { streams, node, .. } | Reason::Cycle { streams, node, .. } => {
             (streams.iter().map(String::as_str).collect(), Some(node))
         }
         Reason::Rate { node, .. }

@@ -69,6 +69,11 @@ fn of(reason: &Reason) -> u64 {
             available_ns,
             ..
         } => 5 * ONE + part(*excess_ns, *available_ns),
+        Reason::Cycle {
+            excess_ns,
+            cycle_ns,
+            ..
+        } => 5 * ONE + part(*excess_ns, *cycle_ns),
         Reason::ScheduleEntries {
             excess, available, ..
         } => 2 * ONE + part(*excess, *available),

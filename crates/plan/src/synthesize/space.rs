@@ -301,7 +301,7 @@ fn may_be_scheduled(network: &Network, stream: &Stream) -> bool {
         return false;
     }
     let gated = passed.into_iter().any(|node| network.gates(node).is_some());
-    !stream.time_triggered && one_frame && stream.shaped && gated
+    !stream.time_triggered && !network.has_cyclic_streams() && one_frame && stream.shaped && gated
 }
 
 #[cfg(test)]

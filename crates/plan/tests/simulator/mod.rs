@@ -3,12 +3,14 @@
 //! It shares no formula with the crate. It only moves frames.
 
 mod babble;
+mod cyclic;
 mod preemption;
 
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 
+use cyclic::{Cycles, Turn};
 use preemption::Merge;
-use rtwire_plan::{ContractKind, CutThrough, FlowMeter, Network, Release};
+use rtwire_plan::{ContractKind, CutThrough, CyclicQueueing, FlowMeter, Network, Release};
 
 const PS: u128 = 1_000_000_000_000;
 
@@ -54,15 +56,20 @@ pub(crate) struct Outcome {
     pub(crate) sent_ps: Vec<Vec<u128>>,
     /// The frames of each flow that a meter discarded.
     pub(crate) discarded: BTreeMap<usize, u64>,
+    /// The least delay in ps for each flow and receiver.
+    pub(crate) least_ps: BTreeMap<(usize, String), u128>,
+    /// The frames of cyclic streams that were not sent in the cycle after the one in which they came.
+    pub(crate) missed: u64,
 }
 
-/// Faults in a network, and the meters that guard it.
+/// Faults in a network, the meters that guard it, and its cycles.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Faults<'a> {
     pub(crate) broken: &'a [Broken],
     /// The flow whose talker sends without regard to its contract.
     pub(crate) babbling: Option<usize>,
     pub(crate) meters: &'a [FlowMeter],
+    pub(crate) cyclic: Option<&'a CyclicQueueing>,
 }
 
 /// The arrival of a frame of a redundant stream at its listener.
@@ -129,6 +136,8 @@ struct Port {
     last_release: u128,
     /// Frames that may be interrupted, and the one that is.
     merge: Option<Merge>,
+    /// Frames of cyclic streams, and the cycle in which each came.
+    cyclic: Vec<(u128, Frame)>,
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -380,6 +389,9 @@ pub(crate) fn simulate_with(
         ends
     };
     let mut outcome = Outcome::default();
+    let mut cycles = faults.cyclic.map(|it| Cycles::new(network, it));
+    // The cycle in which a frame came to a port.
+    let mut came: BTreeMap<(usize, usize, usize), u128> = BTreeMap::new();
     // The frames that were forwarded before their last bit, by port, input, and the time of that bit.
     let mut cut: BTreeSet<(usize, String, u128)> = BTreeSet::new();
     let header_bits = u128::from(network.header_bytes()) * 8;
@@ -460,6 +472,8 @@ pub(crate) fn simulate_with(
     };
     // A switch's latency of one frame. What is left of the largest may come at the start of a busy period.
     let of_frame = |least_ns: u64, most_ns: u64, dice: &mut Dice| match behaviour {
+        // Ports with gates start often, so there is no late start that takes the rest.
+        Behaviour::Greedy if faults.cyclic.is_some() => u128::from(most_ns) * 1_000,
         Behaviour::Greedy | Behaviour::GreedyPrompt => u128::from(least_ns) * 1_000,
         Behaviour::Random => match dice.below(3) {
             0 => u128::from(least_ns) * 1_000,
@@ -494,6 +508,9 @@ pub(crate) fn simulate_with(
                     outcome.delivered += 1;
                     let most = outcome.delays_ps.entry((flow, node.clone())).or_default();
                     *most = (*most).max(now - born);
+                    let least = outcome.least_ps.entry((flow, node.clone()));
+                    let least = least.or_insert(u128::MAX);
+                    *least = (*least).min(now - born);
                     if redundant(flow) {
                         outcome.arrivals.push(Arrival {
                             flow,
@@ -511,6 +528,10 @@ pub(crate) fn simulate_with(
                     let index = names[&(node.clone(), next.clone())];
                     if cut.remove(&(index, from.clone(), now)) {
                         continue;
+                    }
+                    if let Some(cycles) = cycles.as_mut().filter(|it| it.is_of(flow, &node)) {
+                        let cycle = cycles.number(&node, now, dice);
+                        came.insert((index, flow, number), cycle);
                     }
                     let port = &mut ports[index];
                     port.backlog += bits_of(flow, number);
@@ -557,13 +578,22 @@ pub(crate) fn simulate_with(
                     born,
                     number,
                 };
+                if let Some(cycle) = came.remove(&(index, flow, number)) {
+                    port.cyclic.push((cycle, frame));
+                    push(now, 2, Event::Wakes(index));
+                    continue;
+                }
                 let queue = class(sources[flow].pcp, port);
                 let was_idle = port.sending.is_none() && port.queues.iter().all(VecDeque::is_empty);
                 port.queues[queue].push_back(frame);
                 if let Some(end) = port.interrupt(queue, now) {
                     push(end, 2, Event::Sent(index));
                 }
-                if was_idle && !port.catches_up && behaviour == Behaviour::Greedy {
+                if was_idle
+                    && !port.catches_up
+                    && behaviour == Behaviour::Greedy
+                    && faults.cyclic.is_none()
+                {
                     // All latencies of a busy period may end together, with that of its first frame.
                     port.held_until = now + port.varies_ps;
                     push(port.held_until, 2, Event::Wakes(index));
@@ -637,7 +667,25 @@ pub(crate) fn simulate_with(
         };
         let port = &mut ports[index];
         if port.sending.is_none() && port.backlog > 0 && now >= port.held_until {
-            if let Some((frame, bits)) = port.next() {
+            let turn = match &mut cycles {
+                Some(cycles) if !port.cyclic.is_empty() => {
+                    let ends = (ends[index].0.as_str(), ends[index].1.as_str());
+                    cyclic::turn(&mut port.cyclic, cycles, (ends, port.rate), now, dice)
+                }
+                _ => Turn::Empty,
+            };
+            let next = match turn {
+                Turn::Sends(frame, late) => {
+                    outcome.missed += u64::from(late);
+                    Some((frame, frame.bits))
+                }
+                Turn::Waits(until) => {
+                    push(until, 2, Event::Wakes(index));
+                    port.next()
+                }
+                Turn::Empty => port.next(),
+            };
+            if let Some((frame, bits)) = next {
                 // Never slower than the link: rounded down.
                 let end = now + bits * PS / port.rate;
                 port.busy_until = end;

@@ -4,8 +4,8 @@ use rtwire_plan::network::{Marks, Release};
 use rtwire_plan::{ContractKind, CutThrough, Network, Plan, Ratio, ShaperKind};
 
 use super::{
-    Binding, Edge, Flow, Listener, MeterModel, Model, NONE, PoolModel, PortModel, PreemptionModel,
-    RecoveryModel,
+    Binding, Cycles, Edge, Flow, Listener, MeterModel, Model, NONE, PoolModel, PortModel,
+    PreemptionModel, RecoveryModel,
 };
 use crate::error::SimulationError;
 use crate::fixed::LineClock;
@@ -170,6 +170,7 @@ impl Model {
         let settled_ns = settled_ns(network, plan);
         model.add_recoveries(plan)?;
         model.add_meters(network, plan)?;
+        model.add_cycles(plan)?;
         for port in &mut model.ports {
             let planned = plan
                 .ports
@@ -277,6 +278,59 @@ impl Model {
                 longest_bits: u64::from(to_bits(longest, &planned.flow)?),
             });
         }
+        Ok(())
+    }
+
+    /// Adds a second edge for each one of a cyclic stream at a switch: one for each of the two queues.
+    fn add_cycles(&mut self, plan: &Plan) -> Result<(), SimulationError> {
+        let Some(cyclic) = &plan.cyclic else {
+            return Ok(());
+        };
+        let cycle_ps = to_ps(cyclic.cycle_ns, || "the cycle".to_owned())?;
+        let mut lanes = std::collections::HashMap::new();
+        for listener in 0..self.listeners.len() {
+            let flow = self.listeners[listener].flow as usize;
+            let planned = cyclic.ports.iter();
+            let is_cyclic = planned.flat_map(|port| &port.streams).any(|name| {
+                let own = &self.flows[flow];
+                !own.best_effort && own.name == *name
+            });
+            if !is_cyclic {
+                continue;
+            }
+            let path = self.listeners[listener].path.clone();
+            for pair in path.windows(2) {
+                let (before, at) = (pair[0] as usize, pair[1] as usize);
+                let port = self.edges[at].port;
+                let name = &self.ports[port as usize].node;
+                let gate = cyclic.switches.iter().find(|gate| gate.switch == *name);
+                let node = self.nodes.iter().position(|node| node == name);
+                let (Some(gate), Some(node), None) = (gate, node, self.edges[at].cycles) else {
+                    continue;
+                };
+                let from = self.edges[before].port;
+                let mut lane = |queue: u8| {
+                    let next = number(self.lanes + lanes.len());
+                    *lanes.entry((port, queue, from)).or_insert(next)
+                };
+                let (even_lane, odd_lane) = (lane(gate.even_queue), lane(gate.odd_queue));
+                let odd = number(self.edges.len());
+                self.edges.push(Edge {
+                    class: gate.odd_queue,
+                    lane: odd_lane,
+                    ..self.edges[at].clone()
+                });
+                let even = &mut self.edges[at];
+                (even.class, even.lane) = (gate.even_queue, even_lane);
+                even.cycles = Some(Cycles {
+                    node: number(node),
+                    cycle_ps,
+                    base_ps: 0,
+                    odd,
+                });
+            }
+        }
+        self.lanes += lanes.len();
         Ok(())
     }
 
@@ -392,6 +446,8 @@ impl Model {
                         branches: (0, 0),
                         meter: NONE,
                         window_ps: None,
+                        cycles: None,
+                        even: number(at),
                     });
                     befores.push(before);
                     children.push(Vec::new());

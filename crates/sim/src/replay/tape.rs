@@ -97,10 +97,10 @@ impl Tape {
 
     /// Notes that a copy of a frame was dropped before an edge: no listener behind the edge gets it.
     pub(crate) fn dropped(&mut self, model: &Model, number: u32, edge: u32) {
-        let flow = model.edges[edge as usize].flow;
-        let (first, end) = model.flows[flow as usize].listeners;
+        let edge = &model.edges[edge as usize];
+        let (first, end) = model.flows[edge.flow as usize].listeners;
         for listener in first..end {
-            if model.listeners[listener as usize].path.contains(&edge) {
+            if model.listeners[listener as usize].path.contains(&edge.even) {
                 let at = self.starts[number as usize] + listener - first;
                 self.slots[at as usize].dropped = true;
             }

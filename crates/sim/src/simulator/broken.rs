@@ -59,10 +59,11 @@ impl Simulator<'_> {
             one.port == index as usize && one.from_ps <= ends_ps && starts_ps < one.until_ps
         });
         if broken {
-            let flow = self.model.edges[frame.edge as usize].flow;
+            let edge = &self.model.edges[frame.edge as usize];
+            let (flow, even) = (edge.flow, edge.even);
             let (first, end) = self.model.flows[flow as usize].listeners;
             for at in first as usize..end as usize {
-                if self.model.listeners[at].path.contains(&frame.edge) {
+                if self.model.listeners[at].path.contains(&even) {
                     self.listeners[at].cut += 1;
                 }
             }

@@ -48,10 +48,10 @@ impl Simulator<'_> {
         }
         let now_ps = self.now_ps;
         let begun = self.begun(index);
-        let first = &mut self.first_came_ps[frame.edge as usize];
+        let first = &mut self.first_came_ps[edge.even as usize];
         *first = came_ps.min(*first);
         if edge.flow == self.last_at_ties {
-            self.trace.push((frame.born_ps, frame.edge, came_ps));
+            self.trace.push((frame.born_ps, edge.even, came_ps));
         }
         let port = &mut self.ports[index as usize];
         port.waiting_bits += bits;

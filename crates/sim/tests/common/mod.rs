@@ -5,6 +5,7 @@
     reason = "each test file is a crate of its own and uses a part"
 )]
 
+pub(crate) mod cyclic;
 pub(crate) mod gated;
 pub(crate) mod networks;
 pub(crate) mod referee;

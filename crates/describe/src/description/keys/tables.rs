@@ -132,7 +132,7 @@ pub(crate) const TABLES: &[Table] = &[
         name: "schedule",
         many: false,
         required: false,
-        doc: "How time-triggered streams are scheduled.",
+        doc: "How time-triggered and cyclic streams are scheduled.",
         one_of: &[],
         keys: &[
             with_default(
@@ -158,6 +158,11 @@ pub(crate) const TABLES: &[Table] = &[
                 Kind::Choice(&["frames", "streams"]),
                 "streams",
                 "`streams`: no frame is in a queue while the window of another is open, so that one which is lost or never sent lets no other through early. `frames`: frames wait in the order of their windows; denser where switches vary and clocks are exact, but the promises hold only as long as every talker sends in each interval and nothing is lost.",
+            ),
+            may(
+                "cycle",
+                TIME,
+                "The cycle of cyclic queueing and forwarding (802.1Qch), for streams with `schedule = \"cyclic\"`: what a switch has received in one cycle it sends in the next.",
             ),
         ],
     },
@@ -542,14 +547,14 @@ pub(crate) const TABLES: &[Table] = &[
             ),
             with_default(
                 "schedule",
-                Kind::Choice(&["unscheduled", "time-triggered"]),
+                Kind::Choice(&["unscheduled", "time-triggered", "cyclic"]),
                 "unscheduled",
-                "`time-triggered`: launched at an offset of its own in each `interval`, through windows that only it uses. Its `tick-error` is then how late a launch may be, none where absent.",
+                "`time-triggered`: launched at an offset of its own in each `interval`, through windows that only it uses. Its `tick-error` is then how late a launch may be, none where absent. `cyclic`: each switch sends in one `cycle` what it received in the one before (cyclic queueing and forwarding); the talker sends when it likes.",
             ),
             may(
                 "jitter",
                 TIME_OR_ZERO,
-                "Of a time-triggered stream: largest difference between the delays of its frames that is of use.",
+                "Of a time-triggered or cyclic stream: largest difference between the delays of its frames that is of use.",
             ),
             may(
                 "route",
