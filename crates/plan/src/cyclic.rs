@@ -83,6 +83,8 @@ struct Cycled {
     /// The sum of the streams' rates, bit/s.
     needed: Ratio,
     rate: Ratio,
+    /// The largest frame of cyclic streams, bits.
+    largest: Ratio,
     /// The largest frame of other traffic, bits.
     blocking: Ratio,
     latency_ns: u64,
@@ -170,7 +172,7 @@ pub(crate) fn queue(network: &Network, method: Method) -> Result<Option<Cyclic>,
             cyclic.pass(network, &mapped, number, (from, to), share)?;
         }
     }
-    cyclic.finish(&mapped)?;
+    cyclic.finish()?;
     Ok(Some(cyclic))
 }
 
@@ -258,6 +260,7 @@ impl Cyclic {
             bits: Ratio::ZERO,
             needed: Ratio::ZERO,
             rate: graph.servers[server].rate,
+            largest: Ratio::ZERO,
             blocking: Ratio::ZERO,
             latency_ns: 0,
             latency_min_ns: u64::MAX,
@@ -267,6 +270,7 @@ impl Cyclic {
         port.bits = port.bits.plus(share.bits)?;
         let needed = port.needed.plus(graph.flows[number].rate)?;
         port.needed = needed.tidied_up(1_000_000_000)?;
+        port.largest = port.largest.max(stream.wire_bits());
         port.plan.cycle_frames = port.plan.cycle_frames.saturating_add(share.frames);
         port.plan.streams.push(stream.name.clone());
         for other in &mapped.passing[server] {
@@ -305,7 +309,7 @@ impl Cyclic {
     }
 
     /// Computes the sums of all ports.
-    fn finish(&mut self, mapped: &Mapped) -> Result<(), Overflow> {
+    fn finish(&mut self) -> Result<(), Overflow> {
         for port in self.ports.values_mut() {
             let sent = port.bits.plus(port.blocking)?.over(port.rate)?;
             let waits_ns = port.plan.closed_ns.max(port.latency_ns);
@@ -317,11 +321,6 @@ impl Cyclic {
             if !port.shares {
                 continue;
             }
-            let largest = port.plan.streams.iter().filter_map(|name| {
-                let number = mapped.flow_names.iter().position(|known| known == name)?;
-                Some(mapped.graph.flows[number].frame_max)
-            });
-            let largest = largest.fold(Ratio::ZERO, Ratio::max);
             let sending = port.bits.over(port.rate)?;
             self.closings.push(Closing {
                 name: CYCLIC_STREAMS,
@@ -332,7 +331,7 @@ impl Cyclic {
                     burst: sending.plus(sending)?,
                     rate: sending.over(ns(self.cycle_ns))?,
                 },
-                frame_ns: largest.over(port.rate)?.ceil_ns()?,
+                frame_ns: port.largest.over(port.rate)?.ceil_ns()?,
             });
         }
         Ok(())

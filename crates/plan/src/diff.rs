@@ -6,6 +6,8 @@ use std::fmt::Write as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::cyclic::CyclicPort;
+use crate::meters::FlowMeter;
 use crate::plan::Plan;
 use crate::recovery::Recovery;
 use crate::show::{grouped, show_ns};
@@ -20,6 +22,15 @@ pub struct PlanDiff {
     pub recoveries: Vec<RecoveryChange>,
     /// The changed needs for memory, by port.
     pub ports: Vec<PortChange>,
+    /// The changed flow meters, by switch, host and flow.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub meters: Vec<MeterChange>,
+    /// The cycle of cyclic queueing before and now, nanoseconds, if it differs; absent in a plan without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cycle_ns: Option<[Option<u64>; 2]>,
+    /// The changed ports of cyclic streams.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cycles: Vec<CycleChange>,
 }
 
 /// A promise in the old plan and in the new one.
@@ -71,6 +82,28 @@ pub struct PortChange {
     pub new_bytes: Option<u64>,
 }
 
+/// A flow meter in the old plan and in the new one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MeterChange {
+    /// The plans that have it: both, or only one.
+    pub change: Change,
+    /// The meter before; absent without one.
+    pub old: Option<FlowMeter>,
+    /// The meter now; absent without one.
+    pub new: Option<FlowMeter>,
+}
+
+/// The cycles of a port in the old plan and in the new one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CycleChange {
+    /// The plans that have it: both, or only one.
+    pub change: Change,
+    /// The port before; absent without cyclic streams.
+    pub old: Option<CyclicPort>,
+    /// The port now; absent without cyclic streams.
+    pub new: Option<CyclicPort>,
+}
+
 /// The kind of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -103,6 +136,8 @@ pub fn diff(old: &Plan, new: &Plan) -> PlanDiff {
     let mut promises: BTreeMap<(&str, &str), Both<Promised<'_>>> = BTreeMap::new();
     let mut ports: BTreeMap<(&str, &str), Both<Option<u64>>> = BTreeMap::new();
     let mut recoveries: BTreeMap<&str, Both<&Recovery>> = BTreeMap::new();
+    let mut meters: BTreeMap<(&str, &str, &str, bool), Both<&FlowMeter>> = BTreeMap::new();
+    let mut cycles: BTreeMap<(&str, &str), Both<&CyclicPort>> = BTreeMap::new();
     for (plan, is_new) in [(old, false), (new, true)] {
         for stream in &plan.streams {
             if let Some(recovery) = &stream.recovery {
@@ -123,6 +158,22 @@ pub fn diff(old: &Plan, new: &Plan) -> PlanDiff {
             let both = ports.entry((&port.node, &port.port)).or_default();
             let place = if is_new { &mut both.1 } else { &mut both.0 };
             *place = Some(port.backlog_bytes);
+        }
+        for meter in &plan.meters {
+            let key = (
+                &*meter.switch,
+                &*meter.from,
+                &*meter.flow,
+                meter.best_effort,
+            );
+            let both = meters.entry(key).or_default();
+            let place = if is_new { &mut both.1 } else { &mut both.0 };
+            *place = Some(meter);
+        }
+        for port in plan.cyclic.iter().flat_map(|cyclic| &cyclic.ports) {
+            let both = cycles.entry((&port.node, &port.port)).or_default();
+            let place = if is_new { &mut both.1 } else { &mut both.0 };
+            *place = Some(port);
         }
     }
     let promises = promises
@@ -165,10 +216,28 @@ pub fn diff(old: &Plan, new: &Plan) -> PlanDiff {
             new: both.1.cloned(),
         })
     });
+    let meters = meters.into_values().filter_map(|both| {
+        Some(MeterChange {
+            change: change(&both)?,
+            old: both.0.cloned(),
+            new: both.1.cloned(),
+        })
+    });
+    let cycles = cycles.into_values().filter_map(|both| {
+        Some(CycleChange {
+            change: change(&both)?,
+            old: both.0.cloned(),
+            new: both.1.cloned(),
+        })
+    });
+    let both = [old, new].map(|plan| plan.cyclic.as_ref().map(|cyclic| cyclic.cycle_ns));
     PlanDiff {
         promises: promises.collect(),
         recoveries: recoveries.collect(),
         ports: ports.collect(),
+        meters: meters.collect(),
+        cycle_ns: (both[0] != both[1]).then_some(both),
+        cycles: cycles.collect(),
     }
 }
 
@@ -176,7 +245,7 @@ impl PlanDiff {
     /// True if nothing differs.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.promises.is_empty() && self.recoveries.is_empty() && self.ports.is_empty()
+        *self == PlanDiff::default()
     }
 
     /// Returns the text for a terminal: a line for each change.
@@ -256,7 +325,54 @@ impl PlanDiff {
             };
             let _ = writeln!(text, "port {}>{}: {what}", port.node, port.port);
         }
+        for meter in &self.meters {
+            let shown = |meter: &FlowMeter| {
+                let rate = grouped(meter.committed_rate_bps);
+                format!(
+                    "CIR {rate} bit/s, CBS {}",
+                    in_bytes(meter.committed_burst_bytes)
+                )
+            };
+            let Some(of) = meter.new.as_ref().or(meter.old.as_ref()) else {
+                continue;
+            };
+            let what = both(meter.old.as_ref().map(shown), meter.new.as_ref().map(shown));
+            let _ = writeln!(
+                text,
+                "meter at {} from {} of {}: {what}",
+                of.switch, of.from, of.flow
+            );
+        }
+        if let Some(cycles) = self.cycle_ns {
+            let [old, new] = cycles.map(|ns| ns.map(show_ns));
+            let _ = writeln!(text, "cycle: {}", both(old, new));
+        }
+        for cycle in &self.cycles {
+            let shown = |port: &CyclicPort| {
+                format!(
+                    "{} frames, {}, closed {}, all out after {}",
+                    grouped(port.cycle_frames),
+                    in_bytes(port.cycle_bytes),
+                    show_ns(port.closed_ns),
+                    show_ns(port.out_ns)
+                )
+            };
+            let Some(of) = cycle.new.as_ref().or(cycle.old.as_ref()) else {
+                continue;
+            };
+            let what = both(cycle.old.as_ref().map(shown), cycle.new.as_ref().map(shown));
+            let _ = writeln!(text, "cycle at {}>{}: {what}", of.node, of.port);
+        }
         text
+    }
+}
+
+/// Returns something in the old plan and in the new one, in words.
+fn both(old: Option<String>, new: Option<String>) -> String {
+    match (old, new) {
+        (Some(old), Some(new)) => format!("{old} -> {new}"),
+        (Some(old), None) => format!("gone: {old} before"),
+        (None, new) => format!("new: {}", new.unwrap_or_default()),
     }
 }
 
@@ -295,6 +411,39 @@ mod tests {
         let none = diff(&plan, &plan);
         assert!(none.is_empty());
         assert_eq!(none.print_text(), "no promise and no port differs\n");
+    }
+
+    /// A change that a person has to make by hand at a switch is told, even where no promise differs.
+    #[test]
+    fn changed_meters_and_cycles_are_told() {
+        let of = |text: &str, from: &str, to: &str| {
+            let network = read(&text.replace(from, to), "t.toml", &[]).unwrap();
+            plan(&network, &Options::default()).unwrap()
+        };
+        let text = include_str!("../../../examples/flow-meters.toml");
+        let old = of(text, "", "");
+        let found = diff(
+            &old,
+            &of(text, "flow-meters = \"on\"", "flow-meters = \"off\""),
+        );
+        assert!(found.meters.iter().all(|it| it.change == Change::Removed));
+        assert_eq!(found.meters.len(), old.meters.len());
+        let told = found.print_text();
+        assert!(told.contains("gone: CIR "), "{told}");
+        let text = include_str!("../../../examples/cyclic.toml");
+        let old = of(text, "", "");
+        let found = diff(&old, &of(text, "cycle = \"125 us\"", "cycle = \"100 us\""));
+        assert_eq!(found.cycle_ns, Some([Some(125_000), Some(100_000)]));
+        let told = found.print_text();
+        assert!(told.contains("cycle: 125 \u{b5}s -> 100 \u{b5}s"), "{told}");
+        let found = diff(
+            &old,
+            &of(text, "payload = \"120 B\"", "payload = \"200 B\""),
+        );
+        assert_eq!(found.cycle_ns, None);
+        assert!(found.cycles.iter().any(|it| it.change == Change::Changed));
+        let told = found.print_text();
+        assert!(told.contains("cycle at s2>s1: 2 frames, "), "{told}");
     }
 
     #[test]

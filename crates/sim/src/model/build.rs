@@ -288,14 +288,11 @@ impl Model {
         };
         let cycle_ps = to_ps(cyclic.cycle_ns, || "the cycle".to_owned())?;
         let mut lanes = std::collections::HashMap::new();
+        let names = cyclic.ports.iter().flat_map(|port| &port.streams);
+        let names: std::collections::HashSet<&str> = names.map(String::as_str).collect();
         for listener in 0..self.listeners.len() {
-            let flow = self.listeners[listener].flow as usize;
-            let planned = cyclic.ports.iter();
-            let is_cyclic = planned.flat_map(|port| &port.streams).any(|name| {
-                let own = &self.flows[flow];
-                !own.best_effort && own.name == *name
-            });
-            if !is_cyclic {
+            let flow = &self.flows[self.listeners[listener].flow as usize];
+            if flow.best_effort || !names.contains(flow.name.as_str()) {
                 continue;
             }
             let path = self.listeners[listener].path.clone();

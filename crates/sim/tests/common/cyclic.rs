@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use rtwire_sim::random::Random;
 
+use super::gated::{latency, link};
 use super::pick;
 
 /// Creates a random tree of gated switches with cyclic and other streams.
@@ -26,27 +27,8 @@ pub(crate) fn random_cyclic(random: &mut Random) -> String {
         "[schedule]\nbest-effort-share = {share}\ncycle = \"{cycle}\""
     )
     .unwrap();
-    let link = |text: &mut String, random: &mut Random, a: &str, b: &str| {
-        let rate = if fast {
-            pick(random, &["1 Gbit/s", "2500 Mbit/s"])
-        } else {
-            pick(random, &["100 Mbit/s", "1 Gbit/s", "30 Mbit/s"])
-        };
-        let cable = pick(random, &[0, 50, 500]);
-        writeln!(
-            text,
-            "[[link]]\nends = [\"{a}\", \"{b}\"]\nrate = \"{rate}\"\ncable-delay = \"{cable} ns\""
-        )
-        .unwrap();
-    };
     for switch in 0..switches {
-        let latency = pick(random, &[0, 1, 4, 20]);
-        let latency = if random.once_in(3) {
-            let least = random.up_to(latency);
-            format!("{{ min = \"{least} us\", max = \"{latency} us\" }}")
-        } else {
-            format!("\"{latency} us\"")
-        };
+        let latency = latency(random, &[0, 1, 4, 20]);
         let queues = pick(random, &[3, 4, 8]);
         writeln!(
             text,
@@ -55,12 +37,8 @@ pub(crate) fn random_cyclic(random: &mut Random) -> String {
         .unwrap();
         if switch > 0 {
             let other = random.below(switch);
-            link(
-                &mut text,
-                random,
-                &format!("s{switch}"),
-                &format!("s{other}"),
-            );
+            let ends = [format!("s{switch}"), format!("s{other}")];
+            link(&mut text, random, fast, &ends);
         }
     }
     for host in 0..hosts {
@@ -71,7 +49,8 @@ pub(crate) fn random_cyclic(random: &mut Random) -> String {
         )
         .unwrap();
         let at = random.below(switches);
-        link(&mut text, random, &format!("h{host}"), &format!("s{at}"));
+        let ends = [format!("h{host}"), format!("s{at}")];
+        link(&mut text, random, fast, &ends);
     }
     let streams = 1 + random.below(10);
     for stream in 0..streams {

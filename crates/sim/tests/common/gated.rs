@@ -6,6 +6,32 @@ use rtwire_sim::random::Random;
 
 use super::pick;
 
+/// Adds a link with a cable: a fast one, or of rates that differ widely.
+pub(crate) fn link(text: &mut String, random: &mut Random, fast: bool, ends: &[String; 2]) {
+    let rate = if fast {
+        pick(random, &["1 Gbit/s", "2500 Mbit/s"])
+    } else {
+        pick(random, &["100 Mbit/s", "1 Gbit/s", "30 Mbit/s"])
+    };
+    let cable = pick(random, &[0, 50, 500]);
+    writeln!(
+        text,
+        "[[link]]\nends = {ends:?}\nrate = \"{rate}\"\ncable-delay = \"{cable} ns\""
+    )
+    .unwrap();
+}
+
+/// Returns one of some latencies, microseconds: any up to it, or from a least one on.
+pub(crate) fn latency(random: &mut Random, of: &[u64]) -> String {
+    let latency = pick(random, of);
+    if random.once_in(3) {
+        let least = random.up_to(latency);
+        format!("{{ min = \"{least} us\", max = \"{latency} us\" }}")
+    } else {
+        format!("\"{latency} us\"")
+    }
+}
+
 /// Creates a random tree of gated switches with scheduled and other streams.
 pub(crate) fn random_gated(random: &mut Random) -> String {
     let switches = 1 + random.below(5);
@@ -27,29 +53,8 @@ pub(crate) fn random_gated(random: &mut Random) -> String {
          [[gate-profile]]\nname = \"held\"\nguard-band = \"built-in\"\n",
     );
     let fast = random.once_in(2);
-    let link = |text: &mut String, random: &mut Random, a: &str, b: &str| {
-        let rate = if fast {
-            pick(random, &["1 Gbit/s", "2500 Mbit/s"])
-        } else {
-            pick(random, &["100 Mbit/s", "1 Gbit/s", "30 Mbit/s"])
-        };
-        let cable = pick(random, &[0, 50, 500]);
-        writeln!(
-            text,
-            "[[link]]\nends = [\"{a}\", \"{b}\"]\nrate = \"{rate}\"\ncable-delay = \"{cable} ns\""
-        )
-        .unwrap();
-    };
     for switch in 0..switches {
-        let latency = pick(random, &[0, 0, 1, 4]);
-        let latency = if random.once_in(3) {
-            format!(
-                "{{ min = \"{} us\", max = \"{latency} us\" }}",
-                random.up_to(latency)
-            )
-        } else {
-            format!("\"{latency} us\"")
-        };
+        let latency = latency(random, &[0, 0, 1, 4]);
         let queues = pick(random, &[3, 8, 8]);
         let gates = pick(random, &["unlimited", "held", "few", "vsc9959"]);
         writeln!(
@@ -59,12 +64,8 @@ pub(crate) fn random_gated(random: &mut Random) -> String {
         .unwrap();
         if switch > 0 {
             let other = random.below(switch);
-            link(
-                &mut text,
-                random,
-                &format!("s{switch}"),
-                &format!("s{other}"),
-            );
+            let ends = [format!("s{switch}"), format!("s{other}")];
+            link(&mut text, random, fast, &ends);
         }
     }
     for host in 0..hosts {
@@ -79,7 +80,8 @@ pub(crate) fn random_gated(random: &mut Random) -> String {
         )
         .unwrap();
         let at = random.below(switches);
-        link(&mut text, random, &format!("h{host}"), &format!("s{at}"));
+        let ends = [format!("h{host}"), format!("s{at}")];
+        link(&mut text, random, fast, &ends);
     }
     // Unscheduled traffic may go before scheduled traffic where nothing holds it back: at talkers without gates.
     let (triggered, others): (&[u64], &[u64]) = if random.once_in(3) {
