@@ -21,7 +21,7 @@ use crate::bound::graph::{Flow, Graph, Method};
 use crate::bound::segments::Segments;
 use crate::mapping::{CYCLIC_STREAMS, Mapped, map};
 use crate::network::Network;
-use crate::plan::{NodeKind, Plan, Term, TermKind};
+use crate::plan::{NodeKind, Plan, Promise, Term, TermKind};
 use crate::refusal::Reason;
 use crate::schedule::Closing;
 use crate::schedule::closings::Closed;
@@ -82,6 +82,8 @@ struct Cycled {
     bits: Ratio,
     /// The sum of the streams' rates, bit/s.
     needed: Ratio,
+    /// The burst, bits, and the rate, bit/s, that other traffic meets at most.
+    taken: (Ratio, Ratio),
     rate: Ratio,
     /// The largest frame of cyclic streams, bits.
     largest: Ratio,
@@ -89,9 +91,22 @@ struct Cycled {
     blocking: Ratio,
     latency_ns: u64,
     latency_min_ns: u64,
+    /// True if the latency is behind the queue.
+    catches_up: bool,
     cable_ns: u64,
     /// True if the gate list also holds for other traffic, which is in the bounds of the port.
     shares: bool,
+}
+
+impl Cycled {
+    /// Returns the time from the start of a cycle until all frames may be sent, but for the clocks' error, nanoseconds.
+    fn waits_ns(&self) -> u64 {
+        if self.catches_up {
+            self.plan.closed_ns.saturating_add(self.latency_ns)
+        } else {
+            self.plan.closed_ns.max(self.latency_ns)
+        }
+    }
 }
 
 /// Cyclic queueing for all cyclic streams of a network.
@@ -103,6 +118,8 @@ pub(crate) struct Cyclic {
     pub(crate) closings: Vec<Closing>,
     /// The least delay of each stream to the end of its talker's link, by stream and first node; nanoseconds.
     least: BTreeMap<(usize, String), u64>,
+    /// True if something comes to a switch for which there is no bound.
+    is_unbounded: bool,
 }
 
 /// The frames of a stream in a cycle, at most.
@@ -110,7 +127,12 @@ pub(crate) struct Cyclic {
 struct Share {
     bits: Ratio,
     frames: u64,
+    /// The longest time in which the frames of one cycle are handed over, without their contract's jitter, seconds.
+    window: Ratio,
 }
+
+/// The gap behind each frame (802.3, 4.4.2), bytes.
+const GAP_BYTES: u64 = 12;
 
 fn ns(time: u64) -> Ratio {
     Ratio::from_ns(time)
@@ -119,7 +141,7 @@ fn ns(time: u64) -> Ratio {
 /// Bounds what comes to each port in a cycle. `None` if no stream is cyclic.
 pub(crate) fn queue(network: &Network, method: Method) -> Result<Option<Cyclic>, Overflow> {
     let cycle_ns = network.schedule.cycle_ns;
-    let Some(cycle_ns) = cycle_ns.filter(|_| network.has_cyclic_streams()) else {
+    let Some(cycle_ns) = cycle_ns.filter(|it| *it > 0 && network.has_cyclic_streams()) else {
         return Ok(None);
     };
     let mapped = map(network, &[])?;
@@ -136,6 +158,7 @@ pub(crate) fn queue(network: &Network, method: Method) -> Result<Option<Cyclic>,
         ports: BTreeMap::new(),
         closings: Vec::new(),
         least: BTreeMap::new(),
+        is_unbounded: false,
     };
     let window = ns(cycle_ns)
         .plus(ns(cyclic.clock_ns))?
@@ -158,6 +181,7 @@ pub(crate) fn queue(network: &Network, method: Method) -> Result<Option<Cyclic>,
             )?;
             // Without a bound at the talker nothing bounds what comes: the port is a reason already.
             let Some((share, least_ns)) = found else {
+                cyclic.is_unbounded = true;
                 continue;
             };
             cyclic.least.insert((number, first.clone()), least_ns);
@@ -166,6 +190,7 @@ pub(crate) fn queue(network: &Network, method: Method) -> Result<Option<Cyclic>,
                 let known = passed.entry((from, to)).or_insert(share);
                 known.bits = known.bits.max(share.bits);
                 known.frames = known.frames.max(share.frames);
+                known.window = known.window.max(share.window);
             }
         }
         for ((from, to), share) in passed {
@@ -199,16 +224,28 @@ fn share(
         return Ok(None);
     };
     let port = &talkers.servers[server];
-    let least = port.latency_min.plus(flow.frame_min.over(port.rate)?)?;
-    let share = arrivals(flow, window.plus(delay.minus(least)?)?)?;
+    // A host that was late hands frames over as fast as it likes.
+    let least = if port.catches_up {
+        Ratio::ZERO
+    } else {
+        port.latency_min.plus(flow.frame_min.over(port.rate)?)?
+    };
+    let share = arrivals(flow, window, delay.minus(least)?)?;
     let cable_ns = mapped.ports[server].cable_ns;
     let least_ns = u64::try_from(least.times(Ratio::whole(1_000_000_000))?.floor());
     let least_ns = least_ns.map_err(|_| Overflow)?.saturating_add(cable_ns);
     Ok(Some((share, least_ns)))
 }
 
-/// Returns what a contract permits within a window, its end excluded.
-fn arrivals(flow: &Flow, window: Ratio) -> Result<Share, Overflow> {
+fn forget(promise: &mut Promise) {
+    promise.delay_ns = None;
+    promise.jitter_ns = None;
+    promise.terms.clear();
+}
+
+/// Returns what a contract permits within a window, its end excluded, where frames are late by `variation` more.
+fn arrivals(flow: &Flow, window: Ratio, variation: Ratio) -> Result<Share, Overflow> {
+    let window = window.plus(variation)?;
     let whole = |count: i128| u64::try_from(count).map_err(|_| Overflow);
     if let Some(period) = flow.period {
         // A frame is in the window if its period begins in it, or before it by no more than its lateness.
@@ -216,6 +253,7 @@ fn arrivals(flow: &Flow, window: Ratio) -> Result<Share, Overflow> {
         return Ok(Share {
             bits: flow.frame_max.times(Ratio::whole(frames))?,
             frames: whole(frames)?,
+            window,
         });
     }
     let bits = flow.burst.plus(flow.rate.times(window)?)?;
@@ -228,6 +266,21 @@ fn arrivals(flow: &Flow, window: Ratio) -> Result<Share, Overflow> {
     Ok(Share {
         bits,
         frames: whole(frames)?,
+        window,
+    })
+}
+
+/// Returns the burst, bits, and the rate, bit/s, of what a port sends of a flow at most. In any window of t it sends frames of
+/// t / T + 2 cycles: as many as may come in one, or as many as the contract permits in all of them.
+fn taken(flow: &Flow, share: Share, cycle: Ratio) -> Result<(Ratio, Ratio), Overflow> {
+    let two = share.bits.plus(share.bits)?;
+    let contract = flow
+        .burst
+        .plus(flow.rate.times(share.window.plus(cycle)?)?)?;
+    Ok(if contract <= two {
+        (contract, flow.rate)
+    } else {
+        (two, share.bits.over(cycle)?)
     })
 }
 
@@ -259,17 +312,23 @@ impl Cyclic {
             },
             bits: Ratio::ZERO,
             needed: Ratio::ZERO,
+            taken: (Ratio::ZERO, Ratio::ZERO),
             rate: graph.servers[server].rate,
             largest: Ratio::ZERO,
             blocking: Ratio::ZERO,
             latency_ns: 0,
             latency_min_ns: u64::MAX,
+            catches_up: false,
             cable_ns: mapped.ports[server].cable_ns,
             shares: false,
         });
         port.bits = port.bits.plus(share.bits)?;
         let needed = port.needed.plus(graph.flows[number].rate)?;
         port.needed = needed.tidied_up(1_000_000_000)?;
+        let taken = taken(&graph.flows[number], share, ns(self.cycle_ns))?;
+        // Whole bits: sums of odd fractions would leave 128 bits.
+        let up = |sum: Ratio, more: Ratio| Ok(Ratio::whole(sum.plus(more)?.ceil()));
+        port.taken = (up(port.taken.0, taken.0)?, up(port.taken.1, taken.1)?);
         port.largest = port.largest.max(stream.wire_bits());
         port.plan.cycle_frames = port.plan.cycle_frames.saturating_add(share.frames);
         port.plan.streams.push(stream.name.clone());
@@ -287,10 +346,14 @@ impl Cyclic {
             let latency = network.input_latency(input, from, to);
             port.latency_ns = port.latency_ns.max(latency.max_ns);
             port.latency_min_ns = port.latency_min_ns.min(latency.min_ns);
+            port.catches_up |= latency.catches_up && latency.max_ns > 0;
         }
         // The first frame of a cycle must not come before the next switch has begun it.
         if network.switch(to).is_some() {
-            let frame = stream.smallest_wire_bits().over(port.rate)?;
+            // Its last bit comes ahead of the gap that counts as a part of it.
+            let gap = network.defaults.frame_overhead_bytes.min(GAP_BYTES);
+            let gap = Ratio::whole(i128::from(gap) * 8);
+            let frame = stream.smallest_wire_bits().minus(gap)?.over(port.rate)?;
             let frame_ns = frame.times(Ratio::whole(1_000_000_000))?.floor();
             let frame_ns = u64::try_from(frame_ns).map_err(|_| Overflow)?;
             let apart_ns = self.clock_ns.checked_mul(2).ok_or(Overflow)?;
@@ -312,7 +375,7 @@ impl Cyclic {
     fn finish(&mut self) -> Result<(), Overflow> {
         for port in self.ports.values_mut() {
             let sent = port.bits.plus(port.blocking)?.over(port.rate)?;
-            let waits_ns = port.plan.closed_ns.max(port.latency_ns);
+            let waits_ns = port.waits_ns();
             port.plan.out_ns = ns(self.clock_ns)
                 .plus(ns(waits_ns))?
                 .plus(sent)?
@@ -321,15 +384,14 @@ impl Cyclic {
             if !port.shares {
                 continue;
             }
-            let sending = port.bits.over(port.rate)?;
+            let (burst, rate) = port.taken;
             self.closings.push(Closing {
                 name: CYCLIC_STREAMS,
                 node: port.plan.node.clone(),
                 to: port.plan.port.clone(),
                 closed: Closed {
-                    // The frames of two cycles may follow each other.
-                    burst: sending.plus(sending)?,
-                    rate: sending.over(ns(self.cycle_ns))?,
+                    burst: burst.over(port.rate)?,
+                    rate: rate.over(port.rate)?,
                 },
                 frame_ns: port.largest.over(port.rate)?.ceil_ns()?,
             });
@@ -373,6 +435,7 @@ impl Cyclic {
                     continue;
                 };
                 let Some((terms, least_ns)) = self.way(number, &promise.route, network)? else {
+                    forget(promise);
                     continue;
                 };
                 promise.terms.extend(terms);
@@ -395,6 +458,35 @@ impl Cyclic {
         }
         plan.cyclic = Some(self.plan(network));
         Ok(reasons)
+    }
+
+    /// Takes back all promises of a plan if any frame may miss its cycle: then nothing is known of what comes to later ports, and of
+    /// what is left for other traffic. Limits are compared with promises, so only the reasons that need none remain.
+    pub(crate) fn judge_all(&self, plan: &mut Plan, reasons: &mut Vec<Reason>) {
+        let missed = reasons.iter().any(|it| matches!(it, Reason::Cycle { .. }));
+        if !missed && !self.is_unbounded {
+            return;
+        }
+        for stream in &mut plan.streams {
+            stream.promises.iter_mut().for_each(forget);
+        }
+        for port in &mut plan.ports {
+            (port.backlog_bytes, port.backlog_frames) = (None, None);
+            for class in &mut port.classes {
+                class.delay_ns = None;
+            }
+        }
+        reasons.retain(|reason| {
+            !matches!(
+                reason,
+                Reason::Deadline { .. }
+                    | Reason::Jitter { .. }
+                    | Reason::Buffer { .. }
+                    | Reason::BufferFrames { .. }
+                    | Reason::SharedBuffer { .. }
+                    | Reason::SharedBufferFrames { .. }
+            )
+        });
     }
 
     fn plan(&self, network: &Network) -> CyclicQueueing {
@@ -421,7 +513,7 @@ impl Cyclic {
     }
 
     /// Returns the terms of a route behind its talker's link, and the least delay of the whole route, nanoseconds. `None`
-    /// if no switch is on it.
+    /// if a port of it has no bound.
     fn way(
         &self,
         number: usize,
@@ -445,12 +537,16 @@ impl Cyclic {
                 ns: self.cycle_ns,
             });
         }
-        let (Some(port), Some(&least_ns)) = (last, self.least.get(&(number, first.clone()))) else {
+        let Some(&least_ns) = self.least.get(&(number, first.clone())) else {
             return Ok(None);
+        };
+        let Some(port) = last else {
+            // Two hosts at one link: there is no cycle.
+            return Ok(Some((terms, least_ns)));
         };
         let frame = stream.wire_bits();
         let time = |bits: Ratio| bits.over(port.rate)?.ceil_ns();
-        let waits_ns = port.plan.closed_ns.max(port.latency_ns);
+        let waits_ns = port.waits_ns();
         let apart_ns = self.clock_ns.checked_mul(2).ok_or(Overflow)?;
         for (what, ns) in [
             (TermKind::Clock, apart_ns),

@@ -142,22 +142,14 @@ pub(crate) fn evaluate_and_certify(
         schedule.enter(&mut plan)?;
     }
     let mut reasons = schedule.map_or_else(Vec::new, |schedule| schedule.reasons);
-    if let Some(cyclic) = cyclic {
+    if let Some(cyclic) = &cyclic {
         reasons.extend(cyclic.enter(network, &mut plan)?);
     }
     reasons.extend(crate::recovery::enter(network, &mapped, &mut plan)?);
-    let ports = crate::refusal::reasons(network, &mapped, &plan)?;
-    // What is too much for a cycle may also be too much for the link. It is one reason.
-    let crowded = |node: &str, port: &str| {
-        reasons.iter().any(|reason| {
-            matches!(reason, Reason::Cycle { node: at, port: to, .. } if at == node && to == port)
-        })
-    };
-    let ports: Vec<Reason> = ports
-        .into_iter()
-        .filter(|reason| !matches!(reason, Reason::Rate { node, port, .. } if crowded(node, port)))
-        .collect();
-    reasons.extend(ports);
+    reasons.extend(crate::refusal::reasons(network, &mapped, &plan)?);
+    if let Some(cyclic) = cyclic {
+        cyclic.judge_all(&mut plan, &mut reasons);
+    }
     if options.ignore_limits {
         for stream in network.streams.iter().filter(|stream| !stream.shaped) {
             plan.warnings.push(format!(

@@ -33,6 +33,8 @@ pub(crate) struct Mapped {
     pub(crate) flow_names: Vec<String>,
     /// The flows that pass each server, and the index of the hop there.
     pub(crate) passing: Vec<Vec<(usize, usize)>>,
+    /// True if cyclic streams are in the graph at hosts only: at switches they have cycles.
+    pub(crate) has_cycles: bool,
     numbers: HashMap<String, HashMap<String, usize>>,
 }
 
@@ -166,6 +168,7 @@ pub(crate) fn map(network: &Network, closings: &[Closing]) -> Result<Mapped, Ove
         },
         flow_names: Vec::new(),
         passing: Vec::new(),
+        has_cycles: network.schedule.cycle_ns.is_some_and(|it| it > 0),
         numbers,
     };
     shape(network, &nodes, &mut mapped);
@@ -182,7 +185,7 @@ pub(crate) fn map(network: &Network, closings: &[Closing]) -> Result<Mapped, Ove
             let first = hops.first().map(|hop| hop.server);
             hops.retain(|hop| Some(hop.server) == first && network.gates(&stream.talker).is_none());
         }
-        if stream.cyclic {
+        if stream.cyclic && mapped.has_cycles {
             // At switches it has cycles, not delays of its own.
             hops.retain(|hop| mapped.ports[hop.server].kind == NodeKind::Host);
         }

@@ -336,6 +336,7 @@ impl Reason {
                 | Reason::Credit { .. }
                 | Reason::Meters { .. }
                 | Reason::Unbounded { .. }
+                | Reason::Cycle { .. }
                 | Reason::Overflow { .. }
         )
     }

@@ -865,3 +865,62 @@ fn each_part_of_a_cycle_is_needed() {
         assert!(broken(long - part_ns / 2) > 0, "{parts:?}");
     }
 }
+
+/// Nothing is promised if a cycle may be missed: neither to cyclic streams nor to others.
+#[test]
+fn a_plan_whose_cycles_fail_promises_nothing() {
+    let network = one_a_cycle(150_000, 0, 0, true);
+    let refused = plan(&network, &Options::default()).unwrap_err();
+    assert!(refused.is_unbounded(), "{refused}");
+    let options = Options {
+        ignore_limits: true,
+        ..Options::default()
+    };
+    let plan = plan(&network, &options).unwrap();
+    for promise in plan.streams.iter().flat_map(|it| &it.promises) {
+        assert_eq!((promise.delay_ns, promise.jitter_ns), (None, None));
+    }
+    assert!(plan.ports.iter().all(|port| port.backlog_bytes.is_none()));
+}
+
+/// A host that was late may hand a frame over as fast as it likes. So one frame of 123.04 us that is on time may follow one that is
+/// late by that and its latency, and both come in a cycle of 250 us.
+#[test]
+fn a_hosts_latency_brings_frames_together() {
+    let mut network = one_a_cycle(251_100, 0, 0, false);
+    network.schedule.cycle_ns = Some(250_000);
+    let frames = |network: &Network| {
+        let plan = plan(network, &Options::default()).unwrap();
+        plan.cyclic.unwrap().ports[0].cycle_frames
+    };
+    assert_eq!(frames(&network), 1);
+    network.schedule.cycle_ns = Some(250_999);
+    network.hosts[0].latency_ns = 1_000;
+    network.links[1].rate_bps = 1_000_000_000;
+    assert_eq!(frames(&network), 2);
+}
+
+/// Two hosts at one link have no cycles, but a jitter that is promised and judged.
+#[test]
+fn the_jitter_between_hosts_at_one_link_is_judged() {
+    let text = |jitter: &str| {
+        format!(
+            "[network]\nname = \"direct\"\n[defaults]\nlink-rate = \"100 Mbit/s\"\n[schedule]\ncycle = \"200 us\"\n\
+             [[host]]\nname = \"a\"\n[[host]]\nname = \"b\"\n[[link]]\nends = [\"a\", \"b\"]\n\
+             [[stream]]\nname = \"x\"\ntalker = \"a\"\nlisteners = [\"b\"]\nframe = \"100 B\"\ninterval = \"1 ms\"\npriority = 6\n\
+             schedule = \"cyclic\"\njitter = \"{jitter}\"\n[[best-effort]]\nhost = \"a\"\nto = [\"b\"]\nrate = \"5 Mbit/s\"\n"
+        )
+    };
+    let planned = |jitter: &str| {
+        let network = read(&text(jitter), "direct.toml", &[]).unwrap();
+        plan(&network, &Options::default())
+    };
+    // One frame of best effort has begun: 1538 B.
+    let good = planned("200 us").unwrap();
+    assert_eq!(good.streams[0].promises[0].jitter_ns, Some(123_040));
+    let refused = planned("1 us").unwrap_err();
+    assert!(
+        matches!(refused.reasons[..], [Reason::Jitter { .. }]),
+        "{refused}"
+    );
+}

@@ -238,8 +238,9 @@ impl Model {
         let preempting: HashSet<&str> = preempting.map(|(name, _)| name.as_str()).collect();
         let cyclic = network.streams.iter().filter(|one| one.cyclic == Some(true));
         let cyclic: HashSet<&str> = cyclic
-            .flat_map(|one| one.routes.iter().flat_map(|route| route.iter().skip(1)))
+            .flat_map(|one| one.routes.iter().flatten())
             .map(String::as_str)
+            .filter(|node| network.switches.iter().any(|one| one.name == **node))
             .collect();
         let metered = network.switches.iter().any(|one| one.flow_meters.is_some());
         for port in &mut self.ports {

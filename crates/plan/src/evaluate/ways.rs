@@ -36,7 +36,7 @@ pub(super) fn stream_plan(
     for (listener, route) in stream.listeners.iter().zip(&stream.routes) {
         // What a cyclic stream takes at switches is entered later.
         let route_of_terms = match route.get(..2) {
-            Some(first) if stream.cyclic => first,
+            Some(first) if stream.cyclic && ways.mapped.has_cycles => first,
             _ => route,
         };
         let terms = if stream.shaped {

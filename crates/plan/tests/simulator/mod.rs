@@ -392,6 +392,7 @@ pub(crate) fn simulate_with(
     let mut cycles = faults.cyclic.map(|it| Cycles::new(network, it));
     // The cycle in which a frame came to a port.
     let mut came: BTreeMap<(usize, usize, usize), u128> = BTreeMap::new();
+    let mut cycle_at: BTreeMap<(usize, usize, String), u128> = BTreeMap::new();
     // The frames that were forwarded before their last bit, by port, input, and the time of that bit.
     let mut cut: BTreeSet<(usize, String, u128)> = BTreeSet::new();
     let header_bits = u128::from(network.header_bytes()) * 8;
@@ -532,6 +533,10 @@ pub(crate) fn simulate_with(
                     if let Some(cycles) = cycles.as_mut().filter(|it| it.is_of(flow, &node)) {
                         let cycle = cycles.number(&node, now, dice);
                         came.insert((index, flow, number), cycle);
+                        // It comes in the cycle in which it was sent.
+                        let before = cycle_at.get(&(flow, number, from.clone()));
+                        outcome.missed += u64::from(before.is_some_and(|it| it + 1 != cycle));
+                        cycle_at.insert((flow, number, node.clone()), cycle);
                     }
                     let port = &mut ports[index];
                     port.backlog += bits_of(flow, number);
