@@ -247,6 +247,15 @@ impl Ratio {
         let ns = self.times(Ratio::whole(1_000_000_000))?.ceil();
         u64::try_from(ns.max(0)).map_err(|_| Overflow)
     }
+
+    /// Converts seconds to nanoseconds, rounded down.
+    ///
+    /// # Errors
+    /// [`Overflow`] below zero and beyond 584 years.
+    pub fn floor_ns(self) -> Result<u64, Overflow> {
+        let ns = self.times(Ratio::whole(1_000_000_000))?.floor();
+        u64::try_from(ns).map_err(|_| Overflow)
+    }
 }
 
 impl Ord for Ratio {

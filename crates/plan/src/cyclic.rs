@@ -232,9 +232,7 @@ fn share(
     };
     let share = arrivals(flow, window, delay.minus(least)?)?;
     let cable_ns = mapped.ports[server].cable_ns;
-    let least_ns = u64::try_from(least.times(Ratio::whole(1_000_000_000))?.floor());
-    let least_ns = least_ns.map_err(|_| Overflow)?.saturating_add(cable_ns);
-    Ok(Some((share, least_ns)))
+    Ok(Some((share, least.floor_ns()?.saturating_add(cable_ns))))
 }
 
 fn forget(promise: &mut Promise) {
@@ -354,11 +352,9 @@ impl Cyclic {
             let gap = network.defaults.frame_overhead_bytes.min(GAP_BYTES);
             let gap = Ratio::whole(i128::from(gap) * 8);
             let frame = stream.smallest_wire_bits().minus(gap)?.over(port.rate)?;
-            let frame_ns = frame.times(Ratio::whole(1_000_000_000))?.floor();
-            let frame_ns = u64::try_from(frame_ns).map_err(|_| Overflow)?;
             let apart_ns = self.clock_ns.checked_mul(2).ok_or(Overflow)?;
             let missing_ns = apart_ns
-                .saturating_sub(frame_ns)
+                .saturating_sub(frame.floor_ns()?)
                 .saturating_sub(port.cable_ns);
             let shortest_ns = network
                 .gates(from)
@@ -568,11 +564,9 @@ impl Cyclic {
             .saturating_add(port.plan.closed_ns)
             .saturating_sub(apart_ns);
         let sent = stream.smallest_wire_bits().over(port.rate)?;
-        let sent_ns = sent.times(Ratio::whole(1_000_000_000))?.floor();
-        let sent_ns = u64::try_from(sent_ns).map_err(|_| Overflow)?;
         let least_ns = least_ns
             .saturating_add(waited_ns.max(port.latency_min_ns))
-            .saturating_add(sent_ns)
+            .saturating_add(sent.floor_ns()?)
             .saturating_add(port.cable_ns);
         Ok(Some((terms, least_ns)))
     }

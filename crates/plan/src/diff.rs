@@ -130,6 +130,11 @@ fn change<T: PartialEq>(both: &Both<T>) -> Option<Change> {
     }
 }
 
+/// Returns the place of the new plan, or that of the old one.
+fn of<T>(both: &mut Both<T>, is_new: bool) -> &mut Option<T> {
+    if is_new { &mut both.1 } else { &mut both.0 }
+}
+
 /// Returns the changes from `old` to `new`.
 #[must_use]
 pub fn diff(old: &Plan, new: &Plan) -> PlanDiff {
@@ -142,22 +147,19 @@ pub fn diff(old: &Plan, new: &Plan) -> PlanDiff {
         for stream in &plan.streams {
             if let Some(recovery) = &stream.recovery {
                 let both = recoveries.entry(&stream.name).or_default();
-                let place = if is_new { &mut both.1 } else { &mut both.0 };
-                *place = Some(recovery);
+                *of(both, is_new) = Some(recovery);
             }
             for promise in &stream.promises {
                 let both = promises
                     .entry((&stream.name, &promise.listener))
                     .or_default();
-                let place = if is_new { &mut both.1 } else { &mut both.0 };
                 let priorities = promise.priorities_on_the_way(stream.identity.pcp);
-                *place = Some((promise.delay_ns, &promise.route, priorities));
+                *of(both, is_new) = Some((promise.delay_ns, &promise.route, priorities));
             }
         }
         for port in &plan.ports {
             let both = ports.entry((&port.node, &port.port)).or_default();
-            let place = if is_new { &mut both.1 } else { &mut both.0 };
-            *place = Some(port.backlog_bytes);
+            *of(both, is_new) = Some(port.backlog_bytes);
         }
         for meter in &plan.meters {
             let key = (
@@ -167,13 +169,11 @@ pub fn diff(old: &Plan, new: &Plan) -> PlanDiff {
                 meter.best_effort,
             );
             let both = meters.entry(key).or_default();
-            let place = if is_new { &mut both.1 } else { &mut both.0 };
-            *place = Some(meter);
+            *of(both, is_new) = Some(meter);
         }
         for port in plan.cyclic.iter().flat_map(|cyclic| &cyclic.ports) {
             let both = cycles.entry((&port.node, &port.port)).or_default();
-            let place = if is_new { &mut both.1 } else { &mut both.0 };
-            *place = Some(port);
+            *of(both, is_new) = Some(port);
         }
     }
     let promises = promises
@@ -289,26 +289,17 @@ impl PlanDiff {
             );
         }
         for recovery in &self.recoveries {
-            let shown = |recovery: &Option<Recovery>| {
-                recovery.as_ref().map_or_else(
-                    || "no recovery".to_owned(),
-                    |it| {
-                        format!(
-                            "{}, history {}, reset {} ms, {} frames to put in order",
-                            show_ns(it.delay_ns),
-                            grouped(it.history_length),
-                            grouped(it.reset_ms),
-                            grouped(it.resequencing_frames)
-                        )
-                    },
+            let shown = |it: &Recovery| {
+                format!(
+                    "{}, history {}, reset {} ms, {} frames to put in order",
+                    show_ns(it.delay_ns),
+                    grouped(it.history_length),
+                    grouped(it.reset_ms),
+                    grouped(it.resequencing_frames)
                 )
             };
-            let (old, new) = (shown(&recovery.old), shown(&recovery.new));
-            let what = match recovery.change {
-                Change::Added => format!("new: {new}"),
-                Change::Removed => format!("gone: {old} before"),
-                Change::Changed => format!("{old} -> {new}"),
-            };
+            let (old, new) = (recovery.old.as_ref(), recovery.new.as_ref());
+            let what = both(old.map(shown), new.map(shown));
             let _ = writeln!(text, "{} recovered: {what}", recovery.stream);
         }
         for port in &self.ports {

@@ -298,7 +298,7 @@ fn least_delay_ns(mapped: &Mapped, stream: &Stream, route: &[String]) -> Result<
         least = least.plus(Ratio::from_ns(mapped.ports[index].cable_ns))?;
         before = Some(index);
     }
-    whole(least.times(Ratio::whole(1_000_000_000))?.floor())
+    least.floor_ns()
 }
 
 /// Returns the limits of a stream that its recovered frames exceed although those of each way do not.

@@ -51,6 +51,13 @@ pub(crate) fn since(shown_ps: i64, began_ps: u64, period_ps: u64) -> u64 {
     u64::try_from(ago.rem_euclid(i128::from(period_ps.max(1)))).unwrap_or(0)
 }
 
+/// Returns the start of something periodic on a clock that counts from `origin_ns` on instead of from its epoch, ps.
+pub(crate) fn rebased(began_ps: u64, origin_ns: u64, period_ps: u64) -> u64 {
+    let began = i128::from(began_ps) - i128::from(origin_ns) * 1000;
+    // The value is below the period, which has 64 bits.
+    u64::try_from(began.rem_euclid(i128::from(period_ps.max(1)))).unwrap_or(0)
+}
+
 impl Gates {
     pub(crate) fn new(
         list: &GateList,
@@ -89,9 +96,7 @@ impl Gates {
     /// Counts the clock from `origin_ns` on instead of from its epoch. Every list has its own cycle, so this is exact
     /// for every origin.
     pub(crate) fn rebase(&mut self, origin_ns: u64) {
-        let base = i128::from(self.base_ps) - i128::from(origin_ns) * 1000;
-        // The value is below the cycle, which has 64 bits.
-        self.base_ps = u64::try_from(base.rem_euclid(i128::from(self.cycle_ps))).unwrap_or(0);
+        self.base_ps = rebased(self.base_ps, origin_ns, self.cycle_ps);
     }
 
     /// Returns the state at a time of the clock and its remaining duration, ps.

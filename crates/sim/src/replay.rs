@@ -41,7 +41,7 @@ use std::collections::HashMap;
 use rtwire_plan::{BestEffort, Network, Plan};
 
 use crate::error::SimulationError;
-use crate::gates::settled_ns;
+use crate::gates::{rebased, settled_ns};
 use crate::model::{Binding, Model};
 use crate::scenario::Lateness;
 use crate::simulator::Simulator;
@@ -207,10 +207,7 @@ impl Replay {
             .iter_mut()
             .filter_map(|edge| edge.cycles.as_mut())
         {
-            let base = -i128::from(origin_ns) * 1000;
-            let both = i128::from(cycles.cycle_ps.max(1)) * 2;
-            // The value is below two cycles, which have 64 bits.
-            cycles.base_ps = u64::try_from(base.rem_euclid(both)).unwrap_or(0);
+            cycles.base_ps = rebased(0, origin_ns, cycles.cycle_ps.saturating_mul(2));
         }
         let last_ps = entries.last().map_or(0, |entry| entry.at_ps);
         // Each departure makes some four events. Only the queue's speed depends on it.

@@ -84,9 +84,7 @@ pub(crate) struct Asking {
 pub(crate) fn sending_ns(bytes: u64, rate_bps: u64) -> Result<(u64, u64), Overflow> {
     let exact =
         Ratio::whole(i128::from(bytes) * 8).over(Ratio::whole(i128::from(rate_bps.max(1))))?;
-    let ns = exact.times(Ratio::whole(1_000_000_000))?;
-    let of = |whole: i128| u64::try_from(whole).map_err(|_| Overflow);
-    Ok((of(ns.floor())?, of(ns.ceil())?))
+    Ok((exact.floor_ns()?, exact.ceil_ns()?))
 }
 
 /// Returns the time that a clock may gain in `ns`, or the link lose: 200 ppm, and the cost of rounding.
