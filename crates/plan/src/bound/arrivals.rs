@@ -83,7 +83,7 @@ pub(super) struct Departures {
     pub(super) line: Line,
     /// All flows of a class and above together, by class.
     pub(super) together: Vec<Option<Line>>,
-    /// All flows of a class with a credit together, in whole frames except for one, by class.
+    /// Flows of a class with a credit together, in whole frames, by class. The largest frame of the flows in question is added later.
     pub(super) credit: Vec<Option<Line>>,
 }
 

@@ -16,7 +16,7 @@ pub(super) struct Credit {
     pub(super) idle_slope: Rate,
     /// The wait in its least service, I (t - wait).
     pub(super) wait: Time,
-    /// The most that it sends in any window, in whole frames or parts.
+    /// The frames of any of its flows that end in any window, without the largest of those frames.
     pub(super) sends: Line,
     /// The most that it sends from an instant on at which its credit is at most zero.
     pub(super) uses: Line,
@@ -39,12 +39,15 @@ impl Credit {
         let above = if keeps(Term::CreditAbove) { above } else { &[] };
         let wait = blocked(rate, low, above)?;
         let own = scaled(frame, rate, idle_slope)?;
-        let burst = product(idle_slope, wait).checked_add(own).ok_or(Overflow)?;
         Ok(Credit {
             idle_slope,
             wait,
             sends: Line {
-                burst,
+                burst: if keeps(Term::CreditSaved) {
+                    product(idle_slope, wait)
+                } else {
+                    0
+                },
                 rate: idle_slope,
             },
             uses: Line {

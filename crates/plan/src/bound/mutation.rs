@@ -47,6 +47,8 @@ pub(crate) enum Term {
     CreditBurst,
     /// The burst of the contracts of a class with a credit towards those below it.
     CreditUsed,
+    /// The credit that a class saves while it waits, and sends at once towards the next port.
+    CreditSaved,
     /// The time on the link of a frame that a credit let go.
     CreditOwn,
     /// The burst with which a flow leaves its regulator.

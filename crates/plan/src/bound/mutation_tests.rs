@@ -425,6 +425,17 @@ fn cases() -> Vec<Case> {
             how: "the short frame of the class with the credit goes first",
         },
         Case {
+            term: Term::CreditSaved,
+            servers: vec![credit(classes(port(100), 2), 1, 30), classes(port(10), 2)],
+            flows: vec![
+                flow(LONG, 1, 100, &[0]),
+                urgent(flow(SHORT, 6, 1_000, &[0, 1]), 1),
+            ],
+            of: Of::Delay(1, 1),
+            reached: 550,
+            how: "behind the long frame the credit is 3600 bit, and lets six short frames go at once: the last comes after 50 us, and leaves after 600",
+        },
+        Case {
             term: Term::CreditOwn,
             servers: vec![credit(classes(port(100), 2), 1, 30)],
             flows: vec![urgent(flow(LONG, 2, 1_000, &[0]), 1)],
