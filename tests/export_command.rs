@@ -410,6 +410,43 @@ fn static_entries_vlans_and_identification_follow_the_route() {
     assert_eq!(filter["priority-spec"], "seven");
     // 64 B of user data, 16 B of RTDiP, 8 B of its time stamp.
     assert_eq!(filter["max-sdu-size"], 88);
+    let gates = &component[format!("{SFSG}:stream-gates")]["stream-gate-instance-table"];
+    assert_eq!(gates.as_array().unwrap().len(), 1);
+    assert_eq!(gates[0]["admin-ipv"], "null", "the tag says it");
+}
+
+/// A bridge takes such frames as of its port's priority, or as of what a tag without a VLAN says: neither is the plan's.
+#[test]
+fn frames_without_a_vlan_have_their_priority_from_a_gate() {
+    for vlan in ["", "vlan = 0\n"] {
+        let (_folder, data) = exported(&GATED.replace("vlan = 5\n", vlan), &[]);
+        let component = data.pointer(COMPONENT).unwrap();
+        let filter =
+            &component[format!("{SFSG}:stream-filters")]["stream-filter-instance-table"][0];
+        let gates = component[format!("{SFSG}:stream-gates")]["stream-gate-instance-table"]
+            .as_array()
+            .unwrap();
+        assert_eq!(
+            (filter["priority-spec"].as_str(), gates.len()),
+            (Some("wildcard"), 1)
+        );
+        assert_eq!(
+            filter["stream-gate-ref"],
+            gates[0]["stream-gate-instance-id"]
+        );
+        assert_eq!(gates[0]["admin-ipv"], "seven");
+        let identity = &data.pointer(IDENTITY).unwrap()["null-stream-identification"];
+        assert_eq!(
+            (&identity["tagged"], &identity["vlan"]),
+            (&"priority".into(), &0.into())
+        );
+    }
+    let (_folder, output) = export(&GATED.replace("vlan = 5\n", ""), &["--page"]);
+    let page = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        page.contains("the switch takes the PCP above by their address"),
+        "{page}"
+    );
 }
 
 #[test]

@@ -436,6 +436,21 @@ const CASES: &[(&str, &str, &str)] = &[
         "link-rate = \"100 Mbit/s\"\nframe-overhead = \"0 B\"\n[[switch]]\nname = \"s1\"\nbuffer = \"64 KiB\"\nqueues = 8\npreemptable = [0]\n[[switch]]\nname = \"s2\"\npreemptable = []\n",
     ),
     (
+        "preemptable: one queue",
+        "buffer = \"64 KiB\"\n[[switch]]\nname = \"s2\"\n",
+        "buffer = \"64 KiB\"\npreemptable = [0, 1, 2, 3]\n[[switch]]\nname = \"s2\"\npreemptable = []\n",
+    ),
+    (
+        "preemptable: at a port to a neighbour without",
+        "buffer = \"64 KiB\"\n[[switch]]\nname = \"s2\"\n",
+        "buffer = \"64 KiB\"\nqueues = 8\npreemptable = []\n[[port]]\nswitch = \"s1\"\nto = \"A\"\npreemptable = [0]\n[[switch]]\nname = \"s2\"\npreemptable = []\n",
+    ),
+    (
+        "flow-meters: no drift of clocks",
+        "buffer = \"64 KiB\"\n[[switch]]\nname = \"s2\"\n",
+        "buffer = \"64 KiB\"\nflow-meters = \"on\"\n[[switch]]\nname = \"s2\"\n",
+    ),
+    (
         "flow-meters: another word",
         "buffer = \"64 KiB\"\n[[switch]]\nname = \"s2\"\n",
         "buffer = \"64 KiB\"\nflow-meters = \"yes\"\n[[switch]]\nname = \"s2\"\n",

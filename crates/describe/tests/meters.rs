@@ -9,7 +9,7 @@ use rtwire_describe::{CutThrough, Network, read};
 fn described(switches: [&str; 2]) -> Result<Network, String> {
     let [one, other] = switches;
     let text = format!(
-        "[network]\nname = \"t\"\n[defaults]\nlink-rate = \"1 Gbit/s\"\n\
+        "[network]\nname = \"t\"\n[defaults]\nlink-rate = \"1 Gbit/s\"\nclock-drift = \"0 ppm\"\n\
          [[switch]]\nname = \"s\"\nbuffer = \"1 MB\"\n{one}\n[[switch]]\nname = \"t\"\nbuffer = \"1 MB\"\n{other}\n\
          [[host]]\nname = \"A\"\n[[host]]\nname = \"B\"\n[[link]]\nends = [\"A\", \"s\"]\n[[link]]\nends = [\"s\", \"t\"]\n\
          [[link]]\nends = [\"t\", \"B\"]\n"

@@ -22,6 +22,8 @@ pub struct FlowMeter {
     pub flow: String,
     /// True for a best-effort allowance.
     pub best_effort: bool,
+    /// The priority (PCP) of the flow's frames. Those that say another one are discarded, or taken as of this one.
+    pub priority: u8,
     /// The longest frame that passes: header and payload, bytes.
     pub longest_frame_bytes: u64,
     /// The bytes that it counts of each frame beyond header and payload.
@@ -64,6 +66,7 @@ pub(crate) fn meters(
                 from: port.node.clone(),
                 flow: mapped.flow_names[flow].clone(),
                 best_effort: flow >= network.streams.len(),
+                priority: network.streams.get(flow).map_or(0, |it| it.pcp),
                 longest_frame_bytes,
                 overhead_bytes: stated.overhead_bytes,
                 committed_rate_bps,

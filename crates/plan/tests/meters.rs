@@ -5,7 +5,7 @@ use rtwire_plan::{Options, Plan, Reason, Refusal, admission, plan, plan_file, re
 /// Plans one stream of full frames over a switch of 100 Mbit/s with these keys.
 fn planned(keys: &str, rate: &str) -> Result<Plan, Refusal> {
     let text = format!(
-        "[network]\nname = \"one\"\n[defaults]\nlink-rate = \"100 Mbit/s\"\n\
+        "[network]\nname = \"one\"\n[defaults]\nlink-rate = \"100 Mbit/s\"\nclock-drift = \"0 ppm\"\n\
          [[switch]]\nname = \"s\"\nbuffer = \"1 MB\"\nflow-meters = \"on\"\n{keys}\n\
          [[host]]\nname = \"a\"\n[[host]]\nname = \"b\"\n\
          [[link]]\nends = [\"a\", \"s\"]\n[[link]]\nends = [\"b\", \"s\"]\n\
@@ -63,10 +63,11 @@ fn the_manager_s_admission_refuses_them_by_name() {
 fn a_meter_that_does_not_follow_is_found() {
     let good = planned("", "10 Mbit/s").unwrap();
     assert_eq!(verify(&good), []);
-    let spoilt: [fn(&mut Plan); 4] = [
+    let spoilt: [fn(&mut Plan); 5] = [
         |it| it.meters[0].committed_rate_bps += 1,
         |it| it.meters[0].committed_burst_bytes += 1,
         |it| it.meters[0].longest_frame_bytes += 1,
+        |it| it.meters[0].priority += 1,
         |it| it.meters.clear(),
     ];
     for spoil in spoilt {

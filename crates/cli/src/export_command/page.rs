@@ -124,6 +124,17 @@ fn streams(text: &mut String, share: &Share<'_>) {
         ]);
     }
     table(text, 1, &rows);
+    if share.queues > 1
+        && share
+            .passing
+            .iter()
+            .any(|one| !one.has_tag() && one.pcp > 0)
+    {
+        let _ = writeln!(
+            text,
+            "\nFrames without a VLAN say no priority here: the switch takes the PCP above by their address (802.1Q, the IPV of a stream gate)."
+        );
+    }
 }
 
 /// Writes the stream gates of cyclic queueing.
@@ -145,16 +156,25 @@ fn cyclic(text: &mut String, share: &Share<'_>) {
 
 /// Writes the flow meters.
 fn meters(text: &mut String, share: &Share<'_>) {
+    let switch = share.network.switch(share.name);
+    if switch.is_none_or(|it| it.flow_meters.is_none()) {
+        return;
+    }
     if share.meters.is_empty() {
+        let _ = writeln!(
+            text,
+            "\nFlow meters (802.1Q, per-stream filtering and policing): no host at its ports sends anything; discard every frame from one"
+        );
         return;
     }
     let _ = writeln!(
         text,
-        "\nFlow meters (802.1Q, per-stream filtering and policing): one rate, no excess; discard what exceeds it, longer frames, and frames without a meter:\n"
+        "\nFlow meters (802.1Q, per-stream filtering and policing): one rate, no excess; discard what exceeds it, longer frames, frames of another priority, and frames without a meter:\n"
     );
     let head = [
         "stream",
         "in",
+        "priority",
         "frame",
         "counts beyond",
         "CIR bit/s",
@@ -167,6 +187,7 @@ fn meters(text: &mut String, share: &Share<'_>) {
         rows.push(vec![
             meter.flow.clone(),
             port.map_or_else(|| meter.from.clone(), |port| port.name.clone()),
+            meter.priority.to_string(),
             format!("{} B", meter.longest_frame_bytes),
             format!("{} B", meter.overhead_bytes),
             meter.committed_rate_bps.to_string(),

@@ -112,6 +112,13 @@ pub(super) struct Passing<'a> {
     pub(super) to: BTreeSet<&'a str>,
 }
 
+impl Passing<'_> {
+    /// True if its frames have a tag at each switch. VLAN 0 is only of the first link: a switch takes such a tag away.
+    pub(super) fn has_tag(&self) -> bool {
+        self.vlan.is_some_and(|vlan| vlan > 0)
+    }
+}
+
 /// The share of one switch.
 pub(super) struct Share<'a> {
     /// The switch.
@@ -239,6 +246,13 @@ impl<'a> Share<'a> {
             found.push(format!(
                 "priority {priority}: the stream gates of cyclic queueing (802.1Q, 8.6.5.4) are not in the data; set them at each port by hand (the page has them), else the promises do not hold"
             ));
+        }
+        let switch = self.network.switch(self.name);
+        if self.meters.is_empty() && switch.is_some_and(|it| it.flow_meters.is_some()) {
+            found.push(
+                "flow meters: that frames of hosts without a meter are discarded is not in the data; set it by hand, else the promises do not hold"
+                    .to_owned(),
+            );
         }
         for meter in &self.meters {
             found.push(format!(

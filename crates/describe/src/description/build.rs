@@ -92,7 +92,7 @@ pub(super) fn build(
     super::ports::check(&network, records, findings);
     super::routers::check(&network, records, findings);
     super::preemption::check(&network, records, findings);
-    super::meters::check(&network, records, findings);
+    super::meters::check(&network, records, overrides, findings);
     super::cyclic::check(&network, records, findings);
     Some(network)
 }

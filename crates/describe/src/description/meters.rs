@@ -31,9 +31,18 @@ pub(super) fn of_switch(record: &Record, findings: &mut Findings<'_>) -> Option<
     })
 }
 
-/// Checks that the rest of the network permits the meters.
-pub(super) fn check(network: &Network, records: &Records, findings: &mut Findings<'_>) {
-    for fault in network.meter_faults() {
+/// Checks that the rest of the network permits the meters. `overrides` are defaults of the command line.
+pub(super) fn check(
+    network: &Network,
+    records: &Records,
+    overrides: &[(String, String)],
+    findings: &mut Findings<'_>,
+) {
+    let faults = network.meter_faults();
+    if faults.is_empty() && overrides.iter().all(|(key, _)| key != "clock-drift") {
+        drift(records, findings);
+    }
+    for fault in faults {
         let mut switches = records.get("switch").into_iter().flatten();
         let record = switches.find(|it| it.text("name") == Some(fault.switch.as_str()));
         // The overhead may be the usual one, of a smaller `frame-overhead`.
@@ -46,5 +55,25 @@ pub(super) fn check(network: &Network, records: &Records, findings: &mut Finding
             record.place(key)
         });
         findings.at(&place, fault.message, Some(fault.help));
+    }
+}
+
+/// Checks that the drift of clocks is stated where there are meters. A meter has exactly its talker's rate. If its clock is slower by
+/// the least, its bucket runs dry, and then it discards frames of a talker that keeps its contract, for ever.
+fn drift(records: &Records, findings: &mut Findings<'_>) {
+    let mut defaults = records.get("defaults").into_iter().flatten();
+    if defaults.any(|it| it.has("clock-drift")) {
+        return;
+    }
+    let mut switches = records.get("switch").into_iter().flatten();
+    if let Some(metered) = switches.find(|it| it.text("flow-meters") == Some("on")) {
+        findings.at(
+            &metered.place("flow-meters"),
+            "flow meters need `clock-drift`: a meter whose clock is slower than its talker's discards frames that keep the contract",
+            Some(
+                "[defaults] clock-drift = \"200 ppm\" covers two free clocks of 100 ppm each, \"0 ppm\" clocks that are synchronised"
+                    .to_owned(),
+            ),
+        );
     }
 }

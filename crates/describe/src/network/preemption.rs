@@ -220,6 +220,12 @@ impl Network {
             if let Some((message, help)) = self.order_fault(node, preemptable) {
                 return fault(at, message, help);
             }
+            if own && !preemptable.is_empty() && self.node_preemption(to).is_none() {
+                let message = format!(
+                    "port \"{node}\" to \"{to}\" has `preemptable`, but \"{to}\" has no preemption: a link needs it at both ends"
+                );
+                return fault(at, message, format!("preemptable = [] at \"{to}\", too"));
+            }
             if self.preemption(node, to).is_none() && self.preemption(to, node).is_none() {
                 continue;
             }
@@ -280,7 +286,13 @@ impl Network {
             )
         };
         let wider = list((0..8).filter(|pcp| class(*pcp) <= class(highest)));
-        let help = format!("preemptable = {fits} or {wider}: express queues are above all others");
+        let help = if self.queues(node) == 1 {
+            format!(
+                "queues = 2 of \"{node}\" or more: frames of one queue do not interrupt each other"
+            )
+        } else {
+            format!("preemptable = {fits} or {wider}: express queues are above all others")
+        };
         Some((message, help))
     }
 }

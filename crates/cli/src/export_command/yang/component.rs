@@ -11,7 +11,7 @@ use super::text;
 const WORDS: [&str; 8] = [
     "zero", "one", "two", "three", "four", "five", "six", "seven",
 ];
-/// The one stream gate, which is always open.
+/// The stream gate that leaves frames their priority. Those behind it say the priorities from zero on. All are always open.
 const OPEN_GATE: u32 = 1;
 
 /// Returns the component.
@@ -27,19 +27,26 @@ pub(super) fn component(share: &Share<'_>) -> Value {
     });
     let filters: Vec<Value> = identified(share)
         .zip(1_u32..)
-        .map(|(one, place)| filter(one, place))
+        .map(|(one, place)| filter(share, one, place))
         .collect();
     if !filters.is_empty() {
         component["ieee802-dot1q-stream-filters-gates-bridge:stream-filters"] =
             json!({ "stream-filter-instance-table": filters });
-        component["ieee802-dot1q-stream-filters-gates-bridge:stream-gates"] = json!({
-            "stream-gate-instance-table": [ {
-                "stream-gate-instance-id": OPEN_GATE,
-                "gate-enable": false,
-                "admin-gate-states": "open",
-                "admin-ipv": "null",
-            } ],
-        });
+        let gates: BTreeMap<u32, &str> =
+            identified(share).map(|(one, _)| gate(share, one)).collect();
+        let gates: Vec<Value> = gates
+            .into_iter()
+            .map(|(number, priority)| {
+                json!({
+                    "stream-gate-instance-id": number,
+                    "gate-enable": false,
+                    "admin-gate-states": "open",
+                    "admin-ipv": priority,
+                })
+            })
+            .collect();
+        component["ieee802-dot1q-stream-filters-gates-bridge:stream-gates"] =
+            json!({ "stream-gate-instance-table": gates });
     }
     component
 }
@@ -50,21 +57,33 @@ fn identified<'a>(share: &'a Share<'a>) -> impl Iterator<Item = (&'a Passing<'a>
     streams.filter_map(|one| Some((one, one.address?)))
 }
 
+/// Returns number and internal priority (IPV) of the open gate that a stream's frames pass. Those without a VLAN of their own have
+/// no tag that every switch reads: the gate says their priority, whatever they say themselves.
+fn gate(share: &Share<'_>, one: &Passing<'_>) -> (u32, &'static str) {
+    if share.queues == 1 || one.has_tag() {
+        return (OPEN_GATE, "null");
+    }
+    let pcp = one.pcp & 7;
+    (OPEN_GATE + 1 + u32::from(pcp), WORDS[usize::from(pcp)])
+}
+
 /// Returns the filter of a stream: its frames may not be longer than the plan counted with.
-fn filter((one, _): (&Passing<'_>, [u8; 6]), place: u32) -> Value {
+fn filter(share: &Share<'_>, (one, _): (&Passing<'_>, [u8; 6]), place: u32) -> Value {
     const HEADER: u64 = 14;
     const TAG: u64 = 4;
     let tag = if one.vlan.is_some() { TAG } else { 0 };
-    // A frame without a tag has the priority of the port that it comes in by, not the plan's.
-    let priority = one
-        .vlan
-        .map_or("wildcard", |_| WORDS[usize::from(one.pcp & 7)]);
+    // A frame without a VLAN may have any priority here: that of its port, or of a tag that says no more. The gate says the plan's.
+    let priority = if one.has_tag() {
+        WORDS[usize::from(one.pcp & 7)]
+    } else {
+        "wildcard"
+    };
     json!({
         "stream-filter-instance-id": place,
         "stream-handle": one.number,
         "priority-spec": priority,
         "max-sdu-size": one.frame_bytes.saturating_sub(HEADER + tag),
-        "stream-gate-ref": OPEN_GATE,
+        "stream-gate-ref": gate(share, one).0,
     })
 }
 

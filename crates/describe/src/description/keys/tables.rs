@@ -476,7 +476,7 @@ pub(crate) const TABLES: &[Table] = &[
             may(
                 "rate",
                 RATE_OR_ZERO,
-                "Rate of frame bytes: the contract is r (t + T_s + J) + M. Zero only with `burst`: a one-shot grant.",
+                "Rate of frame bytes, in its largest frames: the contract is r (t + T_s + J) + M on the wire, which smaller frames share. Zero only with `burst`: a one-shot grant.",
             ),
             may(
                 "interval",
@@ -583,7 +583,11 @@ pub(crate) const TABLES: &[Table] = &[
             ),
             must("host", Kind::Name, "The host that sends."),
             must("to", Kind::Names, "The hosts that receive."),
-            must("rate", RATE, "Rate of frame bytes that it may not exceed."),
+            must(
+                "rate",
+                RATE,
+                "Rate of frame bytes that it may not exceed, in its largest frames. Smaller ones may take as much of the wire as those.",
+            ),
             may("burst", DATA, "Burst on the wire; one frame where absent."),
             with_default(
                 "frame",
