@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::closed::Closed;
-use crate::file::{File, PortFacts, PortPlan, Promise, PromiseFacts, Stream};
+use crate::file::{File, PortFacts, PortPlan, Promise, PromiseFacts, Stream, StreamPlan};
 use crate::model::{Model, form, port_name};
 use crate::number::{BIT, BPS, NS, Num, bytes};
 use crate::{Fact, Judged, Refused, Verdict};
@@ -38,10 +38,6 @@ pub(crate) fn check(file: &File) -> Result<Verdict, Refused> {
                 ask("lateness", &at, late, "ps", |late| needed <= late)?;
             }
         }
-    }
-    let names = file.ports.iter().map(|plan| port_name(&plan.node, &plan.port));
-    if !names.eq(model.ports.iter().map(|port| port.name.clone())) {
-        return Err(form("its ports are not those of its network".to_owned()));
     }
     for (number, plan) in file.ports.iter().enumerate() {
         memory(&model, number, plan)?;
@@ -190,7 +186,8 @@ fn limits(file: &File) -> Checked {
 }
 
 fn promises(model: &Model, file: &File, facts: &[PromiseFacts]) -> Result<Verdict, Refused> {
-    let mut verdict = Verdict::default();
+    let ignored = file.options.ignore_limits;
+    let mut verdict = Verdict { limits_ignored: ignored, ..Verdict::default() };
     let mut found = HashMap::new();
     for one in facts {
         if found.insert((&one.stream, &one.listener), one).is_some() {
@@ -206,17 +203,36 @@ fn promises(model: &Model, file: &File, facts: &[PromiseFacts]) -> Result<Verdic
             let what = format!("the promises of \"{}\" are not those of its stream", stream.name);
             return Err(form(what));
         }
-        for promise in plan.promises.iter().filter(|one| one.delay_ns.is_some()) {
-            if let Some(deadline) = stream.deadline_ns.filter(|_| !file.options.ignore_limits) {
-                let stated = promise.delay_ns.map_or(Num(None), |stated| stated.num());
-                let at = format!("\"{}\" to {}", stream.name, promise.listener);
-                ask("deadline", &at, deadline.num(), "ns", |limit| stated <= limit)?;
+        enforced(model, (number, stream), plan)?;
+        for promise in &plan.promises {
+            let at = format!("\"{}\" to {}", stream.name, promise.listener);
+            let limited = stream.deadline_ns.is_some() || stream.jitter_ns.is_some();
+            let Some(stated) = promise.delay_ns else {
+                if limited && !ignored {
+                    return Err(form(format!("{at} has a limit, but no promise")));
+                }
+                continue;
+            };
+            if let Some(deadline) = stream.deadline_ns.filter(|_| !ignored) {
+                ask("deadline", &at, deadline.num(), "ns", |limit| stated.num() <= limit)?;
             }
             let facts = found.get(&(&stream.name, &promise.listener)).copied();
             verdict.promises.push(judge(model, (number, stream), promise, facts)?);
         }
     }
     Ok(verdict)
+}
+
+/// The shaper of a talker lets through no more than its contract, and nothing holds its frames back.
+fn enforced(model: &Model, (number, stream): (usize, &Stream), plan: &StreamPlan) -> Checked {
+    let (rate, burst) = model.flows[number].keeps;
+    let shaper = &plan.shaper;
+    let holds = shaper.rate_bps.0.at_most(rate) == Some(true)
+        && shaper.burst_bits.num() <= burst.units_up(1, 1, 1)
+        && shaper.tick_error_ns.num() <= stream.contract.tick_error_ns.num()
+        && (plan.launch.is_none() || stream.time_triggered);
+    let fault = || format!("shaper or launch of \"{}\" are not those of its contract", plan.name);
+    if holds { Ok(()) } else { Err(form(fault())) }
 }
 
 /// **Theorem (sum).** A frame's delay is at most the sum over the pieces of its route, and the cables.
@@ -239,15 +255,20 @@ fn judge(
         hops.extend(flow.hops.iter().position(|hop| Some(&hop.port) == port));
     }
     let port = |hop: &usize| &model.ports[flow.hops[*hop].port];
-    let not_covered = hops.iter().find_map(|hop| port(hop).not_covered.clone());
-    let launched = || "its launches and windows".to_owned();
+    let has_jitter = stream.jitter_ns.is_some() || promise.jitter_ns.is_some();
+    let reasons = [
+        stream.time_triggered.then(|| "its launches and windows".to_owned()),
+        hops.iter().find_map(|hop| port(hop).not_covered.clone()),
+        hops.iter().find_map(|hop| port(hop).crowded.clone()),
+        has_jitter.then(|| "its jitter".to_owned()),
+    ];
     let mut judged = Judged {
         stream: stream.name.clone(),
         listener: promise.listener.clone(),
         delay_ns: stated.0,
         attained_ps: None,
         exact: false,
-        not_covered: stream.time_triggered.then(launched).or(not_covered),
+        not_covered: reasons.into_iter().flatten().next(),
     };
     if judged.not_covered.is_some() {
         return Ok(judged);

@@ -66,7 +66,7 @@ form!(File {
     status: Option<Any>, version: Int, epoch: Any, plan_id: Any, checksum: Any, input_hash: Any,
     network: Network, options: Options, numbers_used: Any, method: Any, routes: Option<Any>,
     streams: Vec<StreamPlan>, best_effort: Any, ports: Vec<PortPlan>, meters: Option<Any>, cyclic: Option<Any>,
-    warnings: Any,
+    warnings: Any, synthesis: Option<Any>,
     certificate: Option<Certificate>,
 });
 form!(Options {
@@ -110,7 +110,7 @@ form!(Stream {
     dscp: Option<u8>, deadline_ns: Option<Int>, published_delay_ns: Any, semantics: Any, transport: String, port: Any,
     vlan: Any, routes: Vec<Vec<String>>, smallest_frame_bytes: Option<Int>, time_triggered: bool,
     cyclic: Option<bool>,
-    jitter_ns: Any, copy_of: Option<Any>,
+    jitter_ns: Option<Any>, copy_of: Option<String>,
 });
 form!(Contract {
     rate: Exact,
@@ -125,9 +125,10 @@ form!(BestEffort {
     wire_bytes: Int, routes: Vec<Vec<String>>,
 });
 form!(StreamPlan {
-    name: String, identity: Any, shaper: Any, promises: Vec<Promise>, launch: Option<Any>,
+    name: String, identity: Any, shaper: Keeps, promises: Vec<Promise>, launch: Option<Any>,
     recovery: Option<Any>,
 });
+form!(Keeps { rate_bps: Exact, burst_bits: Int, interval_ns: Any, tick_error_ns: Int });
 form!(Promise {
     listener: String, route: Vec<String>, priorities: Option<Any>, delay_ns: Option<Int>, terms: Vec<Term>,
     deadline_ns: Any, jitter_ns: Option<Any>,

@@ -19,9 +19,16 @@
 //! assert!(matches!(fault, rtwire_proof::Refused::Form { .. }));
 //! ```
 //!
-//! Limits: covered are strict priorities, first in first out, shaped sources, and latencies that vary. Credit-based and
-//! asynchronous shapers and gates are not covered. A promise that rests on one is named in the [`Verdict`] as not
-//! covered, never as proved. Identities, launches and gate lists are not looked at.
+//! Limits: covered are strict priorities, first in first out, shaped sources, and latencies that vary. Not covered are:
+//!
+//! - credit-based and asynchronous shapers, gates and launches, frame preemption, flow meters, cyclic queueing;
+//! - latencies of single inputs and ports of a switch, and cut-through;
+//! - talkers without a shaper, or with several frames in each interval;
+//! - what comes from such a port, and memory that is shared with one;
+//! - jitter.
+//!
+//! A promise that rests on one of them is named in the [`Verdict`] as not covered, never as proved. Identities, terms,
+//! gate lists, recoveries and transfers are not looked at. Where limits were ignored, deadlines and buffers are not asked.
 
 mod check;
 mod closed;
@@ -90,6 +97,8 @@ pub struct Judged {
 pub struct Verdict {
     /// Every promise of the plan.
     pub promises: Vec<Judged>,
+    /// True if the plan ignores limits: then deadlines and buffers were not asked.
+    pub limits_ignored: bool,
 }
 
 impl Verdict {

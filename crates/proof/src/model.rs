@@ -19,6 +19,8 @@ pub(crate) struct Flow {
     pub(crate) largest: Num,
     pub(crate) smallest: Num,
     pub(crate) contract: Line,
+    /// Rate, bit/s, and burst, bits, as its talker keeps them by its own clock.
+    pub(crate) keeps: (Fraction, Fraction),
     /// Rate, bit/s, and burst, bits, exactly; `None` if they leave 128 bits.
     pub(crate) exact: Option<(Fraction, Fraction)>,
     /// The interval and the tick error of a periodic talker whose clock is exact.
@@ -26,19 +28,23 @@ pub(crate) struct Flow {
     /// The stair at its source, if it sends one frame in each interval.
     pub(crate) stair: Option<Stair>,
     pub(crate) hops: Vec<Hop>,
+    /// For the second copy of a redundant stream: the first.
+    pub(crate) copy_of: Option<usize>,
 }
 
 impl Flow {
     fn new(name: String, [smallest, largest]: [u64; 2], hops: Vec<Hop>) -> Flow {
         let (largest, smallest) = (bytes(largest), bytes(smallest));
         let (contract, exact, ticks, stair) = (Line::NOTHING, None, None, None);
-        Flow { name, largest, smallest, contract, exact, ticks, stair, hops }
+        let (keeps, copy_of) = ((Fraction::whole(0), Fraction::whole(0)), None);
+        Flow { name, largest, smallest, contract, keeps, exact, ticks, stair, hops, copy_of }
     }
 
     /// Enters a rate and a burst, on a clock that is as fast as it may be.
     fn keeps(&mut self, rate: Fraction, burst: Fraction, drift: i128) {
         let rate_up = rate.units_up(BPS, drift, PPB);
         self.contract = Line { burst: burst.units_up(BIT, 1, 1), rate: rate_up };
+        self.keeps = (rate, burst);
         let fast = || rate.times(Fraction::of(drift, PPB)?);
         self.exact = fast().map(|rate| (rate, burst));
     }
@@ -73,9 +79,18 @@ pub(crate) struct Port {
     pub(crate) one_latency: bool,
     /// The mechanism that the checker has no rule for, here or at a port before.
     pub(crate) not_covered: Option<String>,
+    /// True if its memory is that of all ports of its switch.
+    shares: bool,
+    /// The port that may take all of that memory.
+    pub(crate) crowded: Option<String>,
 }
 
 impl Port {
+    /// Returns the node that sends.
+    fn node(&self) -> &str {
+        self.name.split_once('>').map_or("", |(node, _)| node)
+    }
+
     /// Returns the time by which latencies before the queue differ.
     pub(crate) fn variation(&self) -> Num {
         if self.catches_up { Num::ZERO } else { self.latency - self.latency_min }
@@ -87,7 +102,10 @@ pub(crate) struct Model {
     pub(crate) ports: Vec<Port>,
     /// Streams first, then best-effort allowances, in the order of the file.
     pub(crate) flows: Vec<Flow>,
+    /// The ports by their names.
     pub(crate) numbers: HashMap<String, usize>,
+    /// The flows by theirs.
+    pub(crate) names: HashMap<String, usize>,
 }
 
 pub(crate) fn form(what: String) -> Refused {
@@ -100,15 +118,15 @@ pub(crate) fn port_name(from: &str, to: &str) -> String {
 
 /// Returns the queue of a priority: by the node's own map, else `floor(pcp queues / 8)` (docs/network-description.md).
 fn class_of(pcp: u8, node: &Node<'_>) -> u8 {
-    let even = || (u16::from(pcp.min(7)) * u16::from(node.queues.min(8)) / 8) as u8;
-    node.priority_map.map_or_else(even, |map| map[usize::from(pcp.min(7))].min(7))
+    let even = || (u16::from(pcp.min(7)) * u16::from(node.queues) / 8) as u8;
+    node.priority_map.map_or_else(even, |map| map[usize::from(pcp.min(7))])
 }
 
 impl Model {
     /// Makes ports and flows of the file's network.
     pub(crate) fn of(file: &File) -> Result<Model, Refused> {
         let network = &file.network;
-        let nodes = nodes(network);
+        let nodes = nodes(network)?;
         let mut ports = Vec::new();
         let mut numbers = HashMap::new();
         for link in &network.links {
@@ -121,7 +139,11 @@ impl Model {
                 ports.push(port(network, &nodes, [node, to], link)?);
             }
         }
-        let mut model = Model { ports, flows: Vec::new(), numbers };
+        let names = file.ports.iter().map(|plan| port_name(&plan.node, &plan.port));
+        if !names.eq(ports.iter().map(|port| port.name.clone())) {
+            return Err(form("its ports are not those of its network".to_owned()));
+        }
+        let mut model = Model { ports, flows: Vec::new(), numbers, names: HashMap::new() };
         let drift = PPB + i128::from(network.defaults.clock_drift_ppb.0);
         let overhead = network.defaults.frame_overhead_bytes.0;
         for stream in &network.streams {
@@ -160,11 +182,21 @@ impl Model {
             model.flows.push(flow);
         }
         for (flow, one) in model.flows.iter().enumerate() {
+            if model.names.insert(one.name.clone(), flow).is_some() {
+                return Err(form(format!("\"{}\" is there twice", one.name)));
+            }
             for (hop, at) in one.hops.iter().enumerate() {
                 model.ports[at.port].passing.push((flow, hop));
             }
         }
-        model.mark(file);
+        for (flow, stream) in model.flows.iter_mut().zip(&network.streams) {
+            if let Some(first) = &stream.copy_of {
+                let no =
+                    || form(format!("the stream of which \"{}\" is a copy is missing", flow.name));
+                flow.copy_of = Some(*model.names.get(first).ok_or_else(no)?);
+            }
+        }
+        model.mark(file, &nodes);
         Ok(model)
     }
 
@@ -191,6 +223,13 @@ impl Model {
             if route.first().is_none_or(|first| first != talker) {
                 return Err(form(format!("a route of \"{name}\" does not begin at its talker")));
             }
+            // Hosts forward nothing.
+            let is_host = |node: &String| nodes.get(node.as_str()).is_some_and(|node| node.is_host);
+            let ends = |at: usize| at == 0 || at + 1 == route.len();
+            if !route.iter().enumerate().all(|(at, node)| is_host(node) == ends(at)) {
+                let what = format!("a route of \"{name}\" is not from host to host over switches");
+                return Err(form(what));
+            }
             for pair in route.windows(2) {
                 let tables = nodes.get(pair[0].as_str()).and_then(|node| node.routing);
                 if let Some(tables) = tables {
@@ -210,8 +249,8 @@ impl Model {
                     return Err(form(format!("the routes of \"{name}\" meet again at {at}")));
                 }
                 before = known.or_else(|| {
-                    let class =
-                        nodes.get(pair[0].as_str()).map_or(0, |node| class_of(now.priority, node));
+                    let node = nodes.get(pair[0].as_str());
+                    let class = node.map_or(0, |node| class_of(now.priority, node));
                     hops.push(Hop { port, class, before, late: None });
                     Some(hops.len() - 1)
                 });
@@ -220,63 +259,47 @@ impl Model {
         Ok(hops)
     }
 
-    /// Marks the ports for which there is no rule, and all ports that their frames pass later.
-    fn mark(&mut self, file: &File) {
+    /// Marks the ports for which there is no rule, and all ports that their frames pass later. Where one of them shares
+    /// memory, its unknown backlog may leave no room to the other ports of its switch: they are marked as crowded.
+    fn mark(&mut self, file: &File, nodes: &Nodes<'_>) {
         let network = &file.network;
-        let mut nodes: HashSet<&str> = HashSet::new();
-        if network.streams.iter().any(|stream| stream.time_triggered) {
-            let hosts = network.hosts.iter().map(|one| (&one.name, &one.gates));
-            let switches = network.switches.iter().map(|one| (&one.name, &one.gates));
-            let gated = hosts.chain(switches).filter(|(_, gates)| gates.is_some());
-            nodes.extend(gated.map(|(name, _)| name.as_str()));
-            let launched = network.streams.iter().filter(|one| one.time_triggered);
-            nodes.extend(launched.map(|one| one.talker.as_str()));
-        }
-        let hosts = network.hosts.iter().map(|one| (&one.name, &one.preemption));
-        let switches = network.switches.iter().map(|one| (&one.name, &one.preemption));
-        let preempting = hosts.chain(switches).filter(|(_, preemption)| preemption.is_some());
-        let preempting: HashSet<&str> = preempting.map(|(name, _)| name.as_str()).collect();
+        let launched = network.streams.iter().filter(|one| one.time_triggered);
+        let launching: HashSet<&str> = launched.map(|one| one.talker.as_str()).collect();
         let cyclic = network.streams.iter().filter(|one| one.cyclic == Some(true));
-        let cyclic: HashSet<&str> = cyclic
-            .flat_map(|one| one.routes.iter().flatten())
-            .map(String::as_str)
-            .filter(|node| network.switches.iter().any(|one| one.name == **node))
-            .collect();
+        let cyclic: HashSet<&String> = cyclic.flat_map(|one| one.routes.iter().flatten()).collect();
         let metered = network.switches.iter().any(|one| one.flow_meters.is_some());
-        for port in &mut self.ports {
-            let (node, to) = port.name.split_once('>').unwrap_or_default();
+        for (port, plan) in self.ports.iter_mut().zip(&file.ports) {
+            let (name, to) = (plan.node.as_str(), &plan.port);
+            let Some(node) = nodes.get(name) else { continue };
             let shaped = network.shapers.iter().find(|shaper| {
-                shaper.node == node && shaper.to.as_deref().is_none_or(|only| only == to)
+                shaper.node == name && shaper.to.as_ref().is_none_or(|only| only == to)
             });
+            let scheduled = launching.contains(name) || (node.gated && !launching.is_empty());
+            let cycles = file.cyclic.is_some() || cyclic.contains(&plan.node);
             let what = match shaped.map(|shaper| &shaper.kind) {
                 Some(ShaperKind::Credit { .. }) => "credit-based shaper",
                 Some(ShaperKind::Asynchronous) => "asynchronous shaper",
                 None if !port.one_latency => "values of single ports, or cut-through,",
-                None if nodes.contains(node) => "gates",
-                None if cyclic.contains(node) => "cyclic queueing",
-                None if preempting.contains(node) => "frame preemption",
-                None if metered => "flow meters",
-                None => "",
+                None if cycles && !node.is_host => "cyclic queueing",
+                None if scheduled || plan.gates.is_some() => "gates",
+                None if node.preempts || plan.preemption.is_some() => "frame preemption",
+                None if metered || file.meters.is_some() => "flow meters",
+                None => continue,
             };
-            port.not_covered = (!what.is_empty()).then(|| format!("{what} at {}", port.name));
+            port.not_covered = Some(format!("{what} at {}", port.name));
         }
-        // A talker without a shaper keeps no contract: nothing follows where its frames pass.
         for (stream, flow) in network.streams.iter().zip(&self.flows) {
-            for hop in flow.hops.iter().filter(|_| !stream.shaped) {
+            let why = match stream.contract.kind {
+                // A talker without a shaper keeps no contract: nothing follows where its frames pass.
+                _ if !stream.shaped => "whose shaper is off",
+                ContractKind::Interval { frames: Some(_), .. } => {
+                    "with several frames in an interval"
+                }
+                _ => continue,
+            };
+            for hop in &flow.hops {
                 let port = &mut self.ports[hop.port];
-                let why = format!("\"{}\", whose shaper is off, at {}", stream.name, port.name);
-                port.not_covered = Some(why);
-            }
-        }
-        // Several frames in each interval: there is no rule for such a contract.
-        for (stream, flow) in network.streams.iter().zip(&self.flows) {
-            let several = |kind| matches!(kind, ContractKind::Interval { frames: Some(_), .. });
-            for hop in flow.hops.iter().filter(|_| several(stream.contract.kind)) {
-                let port = &mut self.ports[hop.port];
-                let why = format!(
-                    "\"{}\", with several frames in each interval, at {}",
-                    stream.name, port.name
-                );
+                let why = format!("\"{}\", {why}, at {}", stream.name, port.name);
                 port.not_covered = Some(why);
             }
         }
@@ -293,22 +316,27 @@ impl Model {
                 }
             }
             if reached.is_empty() {
-                return;
+                break;
             }
             for (port, reason) in reached {
                 self.ports[port].not_covered = Some(reason);
             }
         }
+        // A frame that finds no room is lost, but makes no other one late: so this goes no further.
+        let unknown = self.ports.iter().filter(|port| port.shares && !port.passing.is_empty());
+        let unknown = unknown.filter_map(|port| {
+            let why = port.not_covered.as_ref()?;
+            let why = format!("memory shared with {}, which is not covered: {why}", port.name);
+            Some((port.node().to_owned(), why))
+        });
+        let unknown: HashMap<_, _> = unknown.collect();
+        for port in &mut self.ports {
+            port.crowded = unknown.get(port.node()).cloned();
+        }
     }
 
     /// Enters the certificate's claims. They are checked later; here only their form is.
     pub(crate) fn claim(&mut self, certificate: &Certificate) -> Result<(), Refused> {
-        let mut names: HashMap<String, usize> = HashMap::new();
-        for (number, flow) in self.flows.iter().enumerate() {
-            if names.insert(flow.name.clone(), number).is_some() {
-                return Err(form(format!("\"{}\" is there twice", flow.name)));
-            }
-        }
         let mut told = vec![false; self.ports.len()];
         for facts in &certificate.ports {
             let at = &facts.port;
@@ -319,7 +347,7 @@ impl Model {
             }
             let mut seen = HashSet::new();
             for fact in &facts.arrivals {
-                let found = names.get(&fact.flow).copied().and_then(|flow| {
+                let found = self.names.get(&fact.flow).copied().and_then(|flow| {
                     let hops = &mut self.flows[flow].hops;
                     hops.iter_mut().find(|hop| hop.port == number)
                 });
@@ -374,11 +402,14 @@ struct Node<'a> {
     is_host: bool,
     frees_whole: bool,
     one_latency: bool,
+    shares: bool,
+    gated: bool,
+    preempts: bool,
 }
 
 type Nodes<'a> = HashMap<&'a str, Node<'a>>;
 
-fn nodes<'a>(network: &'a file::Network) -> Nodes<'a> {
+fn nodes<'a>(network: &'a file::Network) -> Result<Nodes<'a>, Refused> {
     let host = |host: &file::Host| Node {
         routing: None,
         queues: host.queues,
@@ -388,6 +419,9 @@ fn nodes<'a>(network: &'a file::Network) -> Nodes<'a> {
         is_host: true,
         frees_whole: true,
         one_latency: true,
+        shares: false,
+        gated: host.gates.is_some(),
+        preempts: host.preemption.is_some(),
     };
     let switch = |switch: &'a file::Switch| Node {
         routing: switch.routing.as_ref(),
@@ -398,10 +432,27 @@ fn nodes<'a>(network: &'a file::Network) -> Nodes<'a> {
         is_host: false,
         frees_whole: switch.buffer.release == Release::Frame,
         one_latency: switch.ports.is_none() && switch.cut_through.is_none(),
+        shares: switch.buffer.shared,
+        gated: switch.gates.is_some(),
+        preempts: switch.preemption.is_some(),
     };
     let hosts = network.hosts.iter().map(|one| (one.name.as_str(), host(one)));
-    let switches = network.switches.iter();
-    hosts.chain(switches.map(|one| (one.name.as_str(), switch(one)))).collect()
+    let switches = network.switches.iter().map(|one| (one.name.as_str(), switch(one)));
+    let mut nodes = HashMap::new();
+    for (name, node) in hosts.chain(switches) {
+        let no = |what: &str| Err(form(format!("node \"{name}\" {what}")));
+        let mut map = node.priority_map.into_iter().flatten();
+        if name.contains('>') {
+            return no("has `>` in its name");
+        }
+        if !(1..=8).contains(&node.queues) || map.any(|queue| queue >= node.queues) {
+            return no("has not 1 to 8 queues, or a priority without one");
+        }
+        if nodes.insert(name, node).is_some() {
+            return no("is there twice");
+        }
+    }
+    Ok(nodes)
 }
 
 fn port(
@@ -432,6 +483,8 @@ fn port(
         passing: Vec::new(),
         delays: [None; 8],
         not_covered: None,
+        shares: node.shares,
+        crowded: None,
     })
 }
 
@@ -441,7 +494,7 @@ fn port(
 /// On a clock that is fast by `rho` intervals are `P / (1 + rho)`, and rates `r (1 + rho)` (docs/bounds.md,
 /// "Contracts", "Clocks that drift"; staircases: J.-Y. Le Boudec, P. Thiran, "Network Calculus", 1.2.1).
 ///
-/// Where the file states more than that, more counts.
+/// Where the file states more than that, more counts, and the talker may send more than one frame in an interval.
 fn source(flow: &mut Flow, stream: &file::Stream, drift: i128) -> Option<()> {
     let contract = &stream.contract;
     let tick = ns(contract.tick_error_ns.0);
@@ -451,14 +504,18 @@ fn source(flow: &mut Flow, stream: &file::Stream, drift: i128) -> Option<()> {
     let waits = match contract.kind {
         ContractKind::Interval { interval_ns, .. } => {
             let period = ns(interval_ns.0);
-            flow.ticks = Some((period, tick));
-            flow.stair = Some(Stair {
-                frame: flow.largest,
-                period: (period * PPB.into()).over_down(drift.into()),
-                jitter: (tick * drift.into() * drift.into()).over_up((PPB * PPB).into()),
-            });
-            rate = rate.max(frame.over(seconds(interval_ns)?)?)?;
-            seconds(contract.tick_error_ns)?
+            let (own, late) =
+                (frame.over(seconds(interval_ns)?)?, seconds(contract.tick_error_ns)?);
+            if rate.at_most(own)? && contract.burst.0.at_most(own.times(late)?.plus(frame)?)? {
+                flow.ticks = Some((period, tick));
+                flow.stair = Some(Stair {
+                    frame: flow.largest,
+                    period: (period * PPB.into()).over_down(drift.into()),
+                    jitter: (tick * drift.into() * drift.into()).over_up((PPB * PPB).into()),
+                });
+            }
+            rate = rate.max(own)?;
+            late
         }
         ContractKind::Rate => {
             seconds(Int(contract.tick_error_ns.0.checked_add(contract.shaping_interval_ns.0)?))?

@@ -45,10 +45,8 @@ impl Model {
     pub(crate) fn attained(&self, schedule: &Schedule, stream: usize, last: usize) -> Option<i128> {
         let mut releases: HashMap<usize, Vec<i128>> = HashMap::new();
         let mut events: BinaryHeap<Reverse<(i128, bool, usize, Event)>> = BinaryHeap::new();
-        let named = self.flows.iter().enumerate();
-        let named: HashMap<_, _> = named.map(|(at, flow)| (flow.name.as_str(), at)).collect();
         for (order, (name, at)) in schedule.frames.iter().enumerate() {
-            let flow = *named.get(name.as_str())?;
+            let flow = *self.names.get(name)?;
             let at = i128::from(at.0);
             releases.entry(flow).or_default().push(at);
             for (hop, first) in self.flows[flow].hops.iter().enumerate() {
@@ -58,8 +56,14 @@ impl Model {
                 }
             }
         }
-        let conform = || releases.into_iter().all(|(flow, times)| self.conforms(flow, times));
-        (schedule.frames.len() <= MOST_FRAMES && conform()).then_some(())?;
+        releases.values_mut().for_each(|times| times.sort_unstable());
+        let conform = || releases.iter().all(|(flow, times)| self.conforms(*flow, times));
+        // A talker hands over both copies of a frame together.
+        let times = |flow: usize| releases.get(&flow);
+        let pairs =
+            self.flows.iter().enumerate().map(|(at, flow)| (at, flow.copy_of.unwrap_or(at)));
+        let together = || pairs.into_iter().all(|(copy, first)| times(copy) == times(first));
+        (schedule.frames.len() <= MOST_FRAMES && conform() && together()).then_some(())?;
         let mut meets: HashMap<usize, i128> = HashMap::new();
         for (port, at) in &schedule.meets {
             meets.insert(*self.numbers.get(port)?, i128::from(at.0));
@@ -130,10 +134,9 @@ impl Model {
         }
     }
 
-    /// True if a talker may release its frames at these times: each window of frames keeps the contract.
-    fn conforms(&self, flow: usize, mut times: Vec<i128>) -> bool {
+    /// True if a talker may release its frames at these times, in order: each window of frames keeps the contract.
+    fn conforms(&self, flow: usize, times: &[i128]) -> bool {
         let flow = &self.flows[flow];
-        times.sort_unstable();
         let num = |value: i128| Num::from(value);
         let Some(origin) = times.first().copied() else { return true };
         // The largest `step (k - i) - rate (t_k - t_i)` of all frames i and frames k behind them, in one pass.

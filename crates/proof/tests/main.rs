@@ -16,3 +16,4 @@ mod schedules;
 #[path = "../../sim/tests/common/searched.rs"]
 mod searched;
 mod simulated;
+mod stated;
