@@ -444,6 +444,50 @@ fn a_certificate_is_checked_and_a_bent_one_is_named() {
     );
 }
 
+/// The answers of every way to plan are checked, and what a plan leaves open is told.
+#[test]
+fn certificates_of_all_plans_are_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = folder.path().join("plan.json");
+    let certified = |name: &str, more: &[&str]| {
+        let description = example(name);
+        let arguments = [
+            &["plan", shown(&description), "--certificate", "--json"],
+            more,
+        ];
+        std::fs::write(&plan, good(&arguments.concat())).unwrap();
+        good(&["verify", shown(&plan)])
+    };
+    let ignored = "certificate: the plan ignores limits: deadlines and buffers were not asked\n";
+    let said = certified("ring.toml", &["--synthesize"]);
+    assert!(!json(&plan)["synthesis"].is_null());
+    assert!(said.starts_with("certificate: 6 promises proved"), "{said}");
+    assert!(!said.contains(ignored), "{said}");
+
+    let said = certified("ring.toml", &["--no-admission"]);
+    assert!(said.contains(ignored), "{said}");
+    let report: Value = serde_json::from_str(&good(&["verify", shown(&plan), "--json"])).unwrap();
+    assert_eq!(report["certificate"]["limits_ignored"], true);
+    let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schema/verify.schema.json");
+    let schema = jsonschema::validator_for(&json(&committed)).unwrap();
+    assert!(schema.is_valid(&report), "{report}");
+
+    // Schedules have both copies of a frame, and no more frames than they need.
+    let _ = certified("redundant.toml", &["--search", "300"]);
+    let facts = json(&plan)["certificate"]["promises"].clone();
+    let mut frames = Vec::new();
+    for one in facts.as_array().unwrap() {
+        let of = |flow: &str| -> BTreeSet<u64> {
+            let frames = one["attained"]["schedule"]["frames"].as_array().unwrap();
+            let own = frames.iter().filter(|frame| frame[0] == flow);
+            own.filter_map(|frame| frame[1].as_u64()).collect()
+        };
+        assert_eq!(of("position"), of("position~2"), "{one}");
+        frames.push(of("position").len());
+    }
+    assert!(frames.iter().all(|own| *own <= 2), "{frames:?}");
+}
+
 #[test]
 fn times_are_read_alike_everywhere() {
     let description = example("five-nodes.toml");

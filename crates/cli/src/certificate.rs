@@ -1,5 +1,7 @@
 //! `rtwire plan --certificate`: the facts on which promises rest, and schedules that attain them.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use rtwire_plan::certificate::{Attained, PromiseFacts, Schedule};
 use rtwire_plan::{Plan, certify, plan_file};
 use rtwire_proof::{Refused, Stage, Verdict, check};
@@ -48,6 +50,11 @@ fn attain(plan: &mut Plan, simulations: u64) -> Result<(), String> {
     let others = network.best_effort.iter();
     let others = others.map(|allowance| format!("best-effort {}", allowance.name));
     let flows: Vec<String> = streams.chain(others).collect();
+    let copies = network.streams.iter().filter_map(|stream| {
+        let first = stream.copy_of.clone()?;
+        Some((stream.name.clone(), first))
+    });
+    let copies: BTreeMap<String, String> = copies.collect();
     let ports = plan.ports.iter();
     let ports: Vec<String> = ports
         .map(|port| format!("{}>{}", port.node, port.port))
@@ -64,7 +71,8 @@ fn attain(plan: &mut Plan, simulations: u64) -> Result<(), String> {
                 let name = flows.get(flow)?;
                 Some((name.clone(), at_ps))
             });
-            facts.attained = played(&stage, facts, frames.collect(), meets(witness, &ports));
+            let (frames, meets) = (frames.collect(), meets(witness, &ports));
+            facts.attained = played(&stage, facts, &copies, frames, meets);
         }
     }
     Ok(())
@@ -82,9 +90,13 @@ fn meets(witness: &Witness, ports: &[String]) -> Vec<(String, u64)> {
 }
 
 /// Plays a schedule as the checker does, and removes the frames and meetings that it does not need.
+///
+/// Both copies of a frame are removed together, because a talker sends none without the other. `copies` has the first
+/// stream of each second copy.
 fn played(
     stage: &Stage,
     facts: &PromiseFacts,
+    copies: &BTreeMap<String, String>,
     mut frames: Vec<(String, u64)>,
     mut meets: Vec<(String, u64)>,
 ) -> Option<Attained> {
@@ -96,14 +108,21 @@ fn played(
     let enough = |frames: &[(String, u64)], meets: &[(String, u64)]| {
         play(frames, meets).is_some_and(|seen| seen >= delay_ps)
     };
-    let mut share = frames.len().div_ceil(2);
+    let sent = |(name, at_ps): &(String, u64)| (copies.get(name).unwrap_or(name).clone(), *at_ps);
+    let mut known = BTreeSet::new();
+    let releases = frames.iter().map(sent);
+    let mut releases: Vec<_> = releases.filter(|one| known.insert(one.clone())).collect();
+    let mut share = releases.len().div_ceil(2);
     while share > 0 {
         let mut at = 0;
-        while at < frames.len() {
-            let mut fewer = frames.clone();
-            fewer.drain(at..(at + share).min(frames.len()));
+        while at < releases.len() {
+            let end = (at + share).min(releases.len());
+            let less: BTreeSet<_> = releases[at..end].iter().collect();
+            let fewer = frames.iter().filter(|frame| !less.contains(&sent(frame)));
+            let fewer: Vec<_> = fewer.cloned().collect();
             if enough(&fewer, &meets) {
                 frames = fewer;
+                releases.drain(at..end);
             } else {
                 at += share;
             }

@@ -57,6 +57,9 @@ struct CertificateReport {
     not_attained: Vec<Distance>,
     /// The promises that rest on a mechanism without a rule in the checker. They were planned again.
     not_covered: Vec<NotCovered>,
+    /// True if the plan ignores limits: deadlines and buffers were not asked. Absent if not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    limits_ignored: bool,
     /// The redundant streams whose recovery was planned again: the checker has no rule for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     recoveries_not_covered: Vec<String>,
@@ -121,6 +124,7 @@ impl CertificateReport {
                         })
                     })
                     .collect(),
+                limits_ignored: verdict.limits_ignored,
                 recoveries_not_covered: recovered,
                 refused: None,
             },
@@ -129,6 +133,7 @@ impl CertificateReport {
                 exact: 0,
                 not_attained: Vec::new(),
                 not_covered: Vec::new(),
+                limits_ignored: false,
                 recoveries_not_covered: Vec::new(),
                 refused: Some(refused.to_string()),
             },
@@ -166,6 +171,9 @@ impl CertificateReport {
                 "certificate: \"{}\" to {} is not covered by the checker ({}): planned again\n",
                 one.stream, one.listener, one.why
             );
+        }
+        if self.limits_ignored {
+            text += "certificate: the plan ignores limits: deadlines and buffers were not asked\n";
         }
         for stream in &self.recoveries_not_covered {
             text += &format!(
