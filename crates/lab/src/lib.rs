@@ -47,6 +47,7 @@ mod error;
 mod events;
 mod evidence;
 mod fabric;
+mod held_back;
 mod lasting;
 mod limit;
 mod load;

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use rtwire_measure::verdict::{FrameId, PortFrame, StallLine};
+use rtwire_measure::verdict::{FrameId, PortDrop, PortFrame, StallLine};
 
 use crate::events::{Event, Kind};
 use crate::fabric::PortIndex;
@@ -37,6 +37,8 @@ pub(crate) struct Passage {
     pub(crate) frames: Vec<PortFrame>,
     /// Number of frames that left without a record of their entry.
     pub(crate) unmatched: u64,
+    /// The frames that found no room. One of an unmodified program never entered, so it has no number.
+    pub(crate) drops: Vec<PortDrop>,
 }
 
 /// Frames of unmodified programs, followed from port to port.
@@ -167,12 +169,14 @@ impl Passages {
             };
             let [key, seq] = [(event.identity >> 32) as u32, event.identity as u32];
             let same = (event.port, event.has_key, event.identity);
+            let keyed = numbers.get(&key).filter(|_| event.has_key);
+            let keyed = keyed.map(|&flow| FrameId { flow, seq });
             match event.kind {
                 Kind::Entered => {
                     let waiting = inside.entry(same).or_default();
                     waiting.push_back(passage.frames.len());
                     let frame = match event.has_key {
-                        true => numbers.get(&key).map(|&flow| FrameId { flow, seq }),
+                        true => keyed,
                         false => strangers.entered(event),
                     };
                     passage.frames.push(PortFrame {
@@ -197,7 +201,10 @@ impl Passages {
                         self.left.entry((port, id)).or_insert(event.time_ns);
                     }
                 }
-                Kind::Dropped => {}
+                Kind::Dropped => passage.drops.push(PortDrop {
+                    frame: keyed,
+                    at_ns: event.time_ns,
+                }),
             }
         }
         for passage in &mut self.ports {
@@ -271,6 +278,11 @@ mod tests {
         assert_eq!(passages.ports[4].frames[0].came_ns, Some(12));
         let id = FrameId { flow: 0, seq: 0 };
         assert_eq!(passages.left_ns(2, id), Some(15));
+        let dropped = PortDrop {
+            frame: Some(FrameId { flow: 0, seq: 1 }),
+            at_ns: 18,
+        };
+        assert_eq!(passages.ports[4].drops, [dropped]);
     }
 
     #[test]

@@ -4,16 +4,17 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use rtwire_measure::verdict::{
-    EmulatedPort, EmulatedStream, FrameId, PortFrame, ReplayedFrame, StallLine,
+    EmulatedPort, EmulatedStream, FrameId, HeldBack, PortFrame, ReplayedFrame, StallLine,
 };
-use rtwire_plan::Plan;
+use rtwire_plan::{Isolation, Plan};
 use rtwire_session::samples;
-use rtwire_sim::replay::{Departure, Fate, Replay, Replayed};
+use rtwire_sim::replay::{Departure, Fate, FrameReplay, Replay, Replayed};
 
 use crate::LabError;
 use crate::calibrate::Calibrated;
 use crate::events::Events;
 use crate::fabric::{Fabric, PortIndex};
+use crate::held_back::held_back;
 use crate::limit::Limit;
 use crate::passages::{Flow, Passages};
 use crate::tasks;
@@ -25,6 +26,20 @@ pub(crate) struct Exact {
     /// For each flow, the time at which each frame entered the network, ns; 0 if it never did.
     departed: Vec<Vec<u64>>,
     replayed: Replayed,
+    held_back: Conforming,
+    /// The time from which the plan's promises hold, ns of CLOCK_TAI.
+    settled_from_ns: u64,
+}
+
+/// The replay with all frames [held back](crate::held_back).
+enum Conforming {
+    /// All talkers kept their contracts: it is the replay of the run.
+    Same,
+    /// Another one.
+    Other(Replayed),
+    /// With `isolation = "frames"` a promise needs each frame of every talker. Frames at their launch times, with some
+    /// missing, would prove nothing.
+    Unknown,
 }
 
 impl Exact {
@@ -62,12 +77,26 @@ impl Exact {
         let sizes = sizes(&flows, &passages);
         let replay = Replay::new(&plan.network, plan)?;
         let replayed = replay.run(&departures(&entered, &sizes))?;
+        let held_back = match plan.network.schedule.isolation {
+            Isolation::Frames => Conforming::Unknown,
+            Isolation::Streams => match held_back(&plan.network, plan, &entered) {
+                held if held == entered => Conforming::Same,
+                held => Conforming::Other(replay.run(&departures(&held, &sizes))?),
+            },
+        };
+        let first_ns = entered.iter().flatten().filter(|ns| **ns != 0).min();
+        let settled_from_ns = match replay.settled_ns() {
+            0 => 0,
+            settled_ns => first_ns.copied().unwrap_or(0).saturating_add(settled_ns),
+        };
         let departed = with_entries(departed, &flows, &passages);
         Ok(Self {
             flows,
             passages,
             departed,
             replayed,
+            held_back,
+            settled_from_ns,
         })
     }
 
@@ -97,15 +126,13 @@ impl Exact {
             .replayed
             .at(flow, listener)
             .map_or(&[][..], |it| &it.frames);
-        let frame = |frame: &rtwire_sim::replay::FrameReplay| {
+        let frame = |frame: &FrameReplay| {
             // Sequence numbers of a run have 32 bits; the tape's numbers come from them.
             let seq = u32::try_from(frame.frame).unwrap_or(u32::MAX);
             ReplayedFrame {
                 seq,
-                exact_ns: match frame.fate {
-                    Fate::Arrives { most_ns, .. } => Some(most_ns),
-                    _ => None,
-                },
+                exact_ns: exact_ns(frame),
+                unsettled: frame.at_ns < self.settled_from_ns,
                 left_ns: last
                     .and_then(|&port| self.passages.left_ns(port, FrameId { flow: number, seq })),
             }
@@ -114,6 +141,24 @@ impl Exact {
             flow: number,
             transmission_ns: 0,
             frames: frames.iter().map(frame).collect(),
+            held_back: self.conforming().map(|replayed| {
+                let frames = replayed.at(flow, listener);
+                let frames = frames.map_or(&[][..], |it| &it.frames);
+                let delays = || frames.iter().map(exact_ns);
+                HeldBack {
+                    slowest_ns: delays().flatten().max().unwrap_or(0),
+                    lost: delays().filter(Option::is_none).count() as u64,
+                }
+            }),
+        }
+    }
+
+    /// Returns the replay with all frames held back, if it proves anything.
+    fn conforming(&self) -> Option<&Replayed> {
+        match &self.held_back {
+            Conforming::Same => Some(&self.replayed),
+            Conforming::Other(replayed) => Some(replayed),
+            Conforming::Unknown => None,
         }
     }
 
@@ -124,16 +169,32 @@ impl Exact {
         (node, neighbour): (&str, &str),
         calibrated: &Calibrated,
     ) -> EmulatedPort {
-        let mut ports = self.replayed.ports.iter();
-        let exact = ports.find(|it| it.node == node && it.port == neighbour);
+        let of = |replayed: &'_ Replayed| {
+            let mut ports = replayed.ports.iter();
+            ports
+                .find(|it| it.node == node && it.port == neighbour)
+                .cloned()
+        };
+        let exact = of(&self.replayed);
+        let held_back = self.conforming().and_then(of);
         let passage = self.passages.ports.get(port).cloned().unwrap_or_default();
         EmulatedPort {
             frames: passage.frames,
             latency_ns: calibrated.latency_ns(port),
-            exact_backlog_bytes: exact.map(|it| it.backlog_bytes),
+            exact_backlog_bytes: exact.as_ref().map(|it| it.backlog_bytes),
             exact_dropped: exact.map_or(0, |it| it.dropped),
+            held_back_backlog_bytes: held_back.map(|it| it.backlog_bytes),
             unmatched: passage.unmatched,
+            drops: passage.drops,
         }
+    }
+}
+
+/// Returns the delay of a frame in the described network, ns; `None` if it may be lost there.
+fn exact_ns(frame: &FrameReplay) -> Option<u64> {
+    match frame.fate {
+        Fate::Arrives { most_ns, .. } => Some(most_ns),
+        _ => None,
     }
 }
 

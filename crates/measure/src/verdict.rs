@@ -24,7 +24,7 @@ mod word;
 
 pub use allowance::{Allowance, StallLine, hold_ns};
 pub use contract::{excess_bits, unexplained_excess_bits};
-pub use emulation::{EmulatedPort, EmulatedStream, Emulation, ReplayedFrame};
+pub use emulation::{EmulatedPort, EmulatedStream, Emulation, HeldBack, PortDrop, ReplayedFrame};
 pub use evidence::{
     BacklogSample, DropWindow, Evidence, PortEvidence, PortId, Rule, Sample, StreamEvidence,
     TalkerEvidence,

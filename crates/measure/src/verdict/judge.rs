@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::allowance::StallLine;
-use super::emulation::{PortErrors, errors_of};
+use super::emulation::{PortErrors, errors_of, explain_drops};
 use super::evidence::{Evidence, PortEvidence, PortId, StreamEvidence, TalkerEvidence};
 use super::ports::{self, PortJudgement};
 use super::replayed::{Surroundings, judge_replayed};
@@ -104,7 +104,13 @@ fn errors(evidence: &Evidence, stalls: &StallLine) -> Vec<PortErrors> {
         }
         _ => PortErrors::default(),
     };
-    evidence.ports.iter().map(of).collect()
+    let mut errors: Vec<PortErrors> = evidence.ports.iter().map(of).collect();
+    let ports = evidence.ports.iter();
+    let ports: Vec<_> = ports
+        .map(|port| (port.emulated.as_ref(), port.link_rate_bps))
+        .collect();
+    explain_drops(&ports, &mut errors);
+    errors
 }
 
 fn judge_one(
@@ -116,8 +122,8 @@ fn judge_one(
     let beyond_bits = contract_excess_bits(&evidence.talkers, &stream.route);
     let on_route = |(_, port): &(usize, &PortJudgement)| stream.route.contains(&port.id);
     let on_route = ports.iter().enumerate().filter(on_route);
-    let drops_explained = on_route.clone().map(|(_, port)| port.drops_explained).sum();
     let Some(emulated) = &stream.emulated else {
+        let drops_explained = on_route.map(|(_, port)| port.drops_explained).sum();
         return judge_stream(
             stream,
             &evidence.rule,
@@ -127,15 +133,22 @@ fn judge_one(
             drops_explained,
         );
     };
+    let on_route: Vec<&PortErrors> = on_route.map(|(at, _)| &errors[at]).collect();
+    let drops = on_route
+        .iter()
+        .map(|port| port.drops_explained_of(emulated.flow));
     let around = Surroundings {
         rule: &evidence.rule,
         stalls: possible,
-        ports: on_route.map(|(at, _)| &errors[at]).collect(),
+        records_complete: evidence
+            .emulation
+            .is_some_and(|emulation| emulation.records_lost == 0),
+        drops_explained: drops.sum(),
+        ports: on_route,
         handover_ns: evidence
             .emulation
             .map_or(0, |emulation| emulation.handover_ns),
         beyond_bits,
-        drops_explained,
     };
     judge_replayed(stream, emulated, &around)
 }

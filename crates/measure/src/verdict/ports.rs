@@ -1,6 +1,7 @@
 //! The verdict on a port: its backlog and its drops.
 
 use super::allowance::{Allowance, StallLine};
+use super::contract::excess_bits;
 use super::emulation::{EmulatedPort, PortErrors};
 use super::evidence::{PortEvidence, PortId};
 use super::word::{Verdict, counted};
@@ -70,18 +71,25 @@ pub(super) fn judge_emulated(
         ));
     }
     found.extend(foreign(port, emulated));
-    let drops_explained = match errors.explained {
-        0 => 0,
-        _ if emulated.exact_dropped == 0 => port.frames_dropped,
+    let drops_explained = match emulated.exact_dropped {
+        0 => port
+            .frames_dropped
+            .min(errors.drops_explained.values().sum()),
         _ => 0,
     };
-    let drops = counted(port.frames_dropped, "frame");
-    match (port.frames_dropped, drops_explained) {
-        (0, _) => {}
-        (_, 0) => found.push((Broken, format!("{drops} dropped because the buffer was full."))),
-        _ => found.push((Inconclusive, format!(
-            "{drops} dropped after stalls of the machine that were recorded; the described port drops none."
-        ))),
+    let drops_unexplained = port.frames_dropped - drops_explained;
+    if drops_unexplained > 0 {
+        let drops = counted(drops_unexplained, "frame");
+        found.push((
+            Broken,
+            format!("{drops} dropped because the buffer was full."),
+        ));
+    }
+    if drops_explained > 0 {
+        let drops = counted(drops_explained, "frame");
+        found.push((Inconclusive, format!(
+            "{drops} dropped behind frames that a recorded stall of the machine held up; the described port drops none."
+        )));
     }
     match (port.promised_backlog_bytes, emulated.exact_backlog_bytes) {
         (Some(promised), Some(exact)) if exact > promised => {
@@ -90,15 +98,27 @@ pub(super) fn judge_emulated(
                 grouped(exact),
                 grouped(promised)
             );
-            found.push(match (beyond_bits, emulated.exact_dropped) {
+            // As for delays: what frames that are held back reach, no excess has caused.
+            found.push(match (beyond_bits, emulated.held_back_backlog_bytes) {
                 (0, _) => (Broken, format!("{text}.")),
-                (_, 0) => (
+                (_, Some(held)) if held > promised => (
+                    Broken,
+                    format!(
+                        "{text}, and {} B with frames of talkers that are held back until they keep their contracts.",
+                        grouped(held)
+                    ),
+                ),
+                (_, Some(_)) if emulated.exact_dropped == 0 => (
                     Verdict::Kept,
                     format!("{text}, after a talker was held up; nothing is dropped there."),
                 ),
-                _ => (
+                (_, Some(_)) => (
                     Inconclusive,
                     format!("{text}, after a talker was held up, and frames are dropped there."),
+                ),
+                (_, None) => (
+                    Inconclusive,
+                    format!("{text}, after a talker was held up or missed its launch times."),
                 ),
             });
         }
@@ -134,6 +154,8 @@ pub(super) fn judge_emulated(
 
 /// The share of a link, in millionths, that frames of no stream may take. With more, the traffic was not the described one.
 const FOREIGN_MOST_PPM: u64 = 10_000;
+/// The bytes that such frames may always bring at once: a full frame with a VLAN tag, on the wire.
+const FOREIGN_BURST_LEAST_BYTES: u64 = 1_542;
 
 /// Returns the finding on frames of no stream and no best effort, which the described network does not have.
 fn foreign(port: &PortEvidence, emulated: &EmulatedPort) -> Option<(Verdict, String)> {
@@ -160,7 +182,23 @@ fn foreign(port: &PortEvidence, emulated: &EmulatedPort) -> Option<(Verdict, Str
         counted(count, "frame"),
         share(took_ns, span_ns)
     );
-    Some(match ppm > u128::from(FOREIGN_MOST_PPM) {
+    // A share says nothing of a moment. Beyond it, they may bring at once what is left of the promised backlog.
+    let at = foreign().filter_map(|frame| Some((frame.left_ns?, u64::from(frame.wire_bits))));
+    let rate_num = port.link_rate_bps.saturating_mul(FOREIGN_MOST_PPM);
+    let burst_bytes = excess_bits(at, rate_num, 1_000_000, 0).div_ceil(8);
+    let spare = port
+        .promised_backlog_bytes
+        .zip(emulated.exact_backlog_bytes)
+        .map_or(0, |(promised, exact)| promised.saturating_sub(exact));
+    let at_once = burst_bytes > spare.max(FOREIGN_BURST_LEAST_BYTES);
+    Some(match ppm > u128::from(FOREIGN_MOST_PPM) || at_once {
+        true if at_once => (
+            Verdict::Inconclusive,
+            format!(
+                "{text}, {} B of them at once: the traffic is not the described one.",
+                grouped(burst_bytes)
+            ),
+        ),
         true => (
             Verdict::Inconclusive,
             format!("{text}: the traffic is not the described one."),

@@ -22,8 +22,10 @@ pub(super) struct Surroundings<'a> {
     pub(super) handover_ns: u64,
     /// Number of bits that talkers sent beyond their contracts, of all that can reach the route.
     pub(super) beyond_bits: u64,
-    /// Number of frames that ports on the route dropped while a stall held them up.
+    /// Number of this stream's frames that ports on the route dropped while a stall held them up.
     pub(super) drops_explained: u64,
+    /// True if no record of a port was lost.
+    pub(super) records_complete: bool,
 }
 
 /// Judges one stream at one listener of an emulated network.
@@ -59,20 +61,36 @@ fn exact_delays(
         );
         return;
     };
-    let exact = || emulated.frames.iter().filter_map(|frame| frame.exact_ns);
+    let settled = || emulated.frames.iter().filter(|frame| !frame.unsettled);
+    let exact = || settled().filter_map(|frame| frame.exact_ns);
     j.late = exact().filter(|ns| *ns > promise).count() as u64;
-    let lost = emulated
-        .frames
-        .iter()
-        .filter(|f| f.exact_ns.is_none())
-        .count() as u64;
+    let lost = settled().filter(|frame| frame.exact_ns.is_none()).count() as u64;
+    // The frames held back are traffic within all contracts, through the same network. What is beyond the promise there is a
+    // proof, whatever a talker did in the run. What is not, the excess has caused.
+    let also_held_back = emulated
+        .held_back
+        .is_some_and(|held| held.slowest_ns > promise || held.lost > 0);
     let (verdict, why) = match around.beyond_bits {
         0 => (Broken, "although all talkers kept their contracts"),
+        _ if also_held_back => (
+            Broken,
+            "and so do frames of talkers that are held back until they keep their contracts",
+        ),
         _ => (
             Inconclusive,
             "but a talker was held up and missed its contract or its launch times",
         ),
     };
+    let unsettled = emulated.frames.len() - settled().count();
+    if unsettled > 0 {
+        found.add(
+            Verdict::Kept,
+            format!(
+                "{} at the beginning not judged: the schedule needs the frames before them.",
+                counted(unsettled as u64, "delay")
+            ),
+        );
+    }
     match verdict {
         Broken => j.unexplained = j.late,
         _ => j.beyond_contract = j.late,
@@ -80,7 +98,7 @@ fn exact_delays(
     if j.late > 0 {
         found.add(verdict, format!(
             "{} of {} frames need longer than the promised {} in the described network, {why}; the slowest needs {}.",
-            grouped(j.late), grouped(emulated.frames.len() as u64), duration(promise),
+            grouped(j.late), grouped(settled().count() as u64), duration(promise),
             duration(exact().max().unwrap_or(0))
         ));
     }
@@ -125,6 +143,9 @@ fn deliveries(
         .iter()
         .map(|frame| (frame.seq, frame.left_ns))
         .collect();
+    // A port of the route without evidence has a record of no frame.
+    let all_known = around.ports.len() == stream.route.len();
+    let mut unrecorded = 0;
     for sample in &stream.samples {
         let Some(left_ns) = known.get(&sample.seq) else {
             j.stamps_missing += 1;
@@ -146,10 +167,27 @@ fn deliveries(
         match at_ports.copied().max(last) {
             Some(FrameError::Unexplained) => j.port_errors += 1,
             Some(FrameError::Explained) => j.explained += 1,
+            // Without the records of all ports of its way, a frame shows no error because nobody saw it.
+            None if around.records_complete => {
+                let passed = |port: &&PortErrors| port.passed.binary_search(&id).is_ok();
+                let recorded = all_known && left_ns.is_some() && around.ports.iter().all(passed);
+                unrecorded += u64::from(!recorded);
+            }
             None => {}
         }
     }
+    j.stamps_missing += unrecorded;
     let n = stream.samples.len() as u64;
+    if unrecorded > 0 {
+        let too_many = exceeds(unrecorded, n, around.rule.max_missing_ppm);
+        found.add(
+            if too_many { Inconclusive } else { Kept },
+            format!(
+                "{} arrived without a record of each port on the way: the error of their delivery is unknown.",
+                counted(unrecorded, "frame")
+            ),
+        );
+    }
     let clean = n.saturating_sub(j.port_errors + j.explained + j.stamps_missing);
     j.coverage_ppm = share_ppm(clean, n);
     if j.port_errors > 0 {
@@ -183,11 +221,8 @@ fn deliveries(
 }
 
 fn kept_reason(stream: &StreamEvidence, emulated: &EmulatedStream, j: &StreamJudgement) -> String {
-    let slowest = emulated
-        .frames
-        .iter()
-        .filter_map(|frame| frame.exact_ns)
-        .max();
+    let settled = emulated.frames.iter().filter(|frame| !frame.unsettled);
+    let slowest = settled.filter_map(|frame| frame.exact_ns).max();
     match (stream.promise_ns, slowest) {
         (Some(promise), Some(slowest)) => format!(
             "{} frames arrived, none lost; promised {}, slowest {} in the described network; judged on {} of the frames.",
