@@ -88,7 +88,7 @@ pub(super) fn judge_emulated(
     if drops_explained > 0 {
         let drops = counted(drops_explained, "frame");
         found.push((Inconclusive, format!(
-            "{drops} dropped behind frames that a recorded stall of the machine held up; the described port drops none."
+            "{drops} dropped after stalls of the machine that were recorded; the described port drops none."
         )));
     }
     match (port.promised_backlog_bytes, emulated.exact_backlog_bytes) {
