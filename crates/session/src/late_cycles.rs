@@ -40,7 +40,8 @@ impl LateCycles {
             return Self::default();
         };
         let limit_ns = limit_ns(interval_ns, tick_error_ns);
-        let (mut count, mut unexplained, mut unrecordable, mut accounted) = (0, 0, 0, 0_u64);
+        let (mut count, mut unexplained, mut unrecordable, mut accounted) =
+            (0_u64, 0_u64, 0_u64, 0_u64);
         for (due_ns, woke_ns) in late {
             count += 1;
             if !stalls.explain(due_ns, woke_ns, limit_ns) {
@@ -52,7 +53,8 @@ impl LateCycles {
                 unrecordable += u64::from(rest_ns < blind_ns);
             }
             // A late cycle skips itself, at most, and those that passed meanwhile.
-            accounted += woke_ns.saturating_sub(due_ns) / interval_ns.max(1) + 1;
+            let passed = woke_ns.saturating_sub(due_ns) / interval_ns.max(1);
+            accounted = accounted.saturating_add(passed).saturating_add(1);
         }
         let untold = count >= KEPT_MOST;
         let beside = if untold {
@@ -61,10 +63,10 @@ impl LateCycles {
             skipped.saturating_sub(accounted)
         };
         Self {
-            late: count + beside,
-            unexplained: unexplained + beside,
+            late: count.saturating_add(beside),
+            unexplained: unexplained.saturating_add(beside),
             // Their threads woke in time: it was the send call before that was held up.
-            unrecordable: unrecordable + beside,
+            unrecordable: unrecordable.saturating_add(beside),
             stalls: stalls.count(),
             untold,
         }

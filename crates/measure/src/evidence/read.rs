@@ -8,7 +8,7 @@ use super::model::{
     ArrivalRecord, End, FORMAT, Header, HostAccount, HostEvidence, SentRecord, StampRecord,
 };
 use super::write::{MAGIC, Record, kind, u32_at};
-use crate::noise::Stall;
+use crate::noise::{NoiseRecord, Stall};
 
 /// The reason why a file is no evidence that can be judged. A file that only ends too early is read
 /// ([`HostAccount::is_truncated`]).
@@ -272,9 +272,17 @@ impl Reading {
             kind::MARK => account.marks.push(block.json()?),
             kind::TALKER => account.talkers.push(block.json()?),
             kind::LISTENER => account.listeners.push(block.json()?),
-            kind::NOISE if account.noise.is_none() => account.noise = Some(block.json()?),
+            kind::NOISE if account.noise.is_none() => {
+                let noise: NoiseRecord = block.json()?;
+                in_order(block, &noise.stalls)?;
+                account.noise = Some(noise);
+            }
             kind::STALLS => match &mut account.noise {
-                Some(noise) => noise.stalls.extend(block.json::<Vec<Stall>>()?),
+                Some(noise) => {
+                    let stalls: Vec<Stall> = block.json()?;
+                    in_order(block, &stalls)?;
+                    noise.stalls.extend(stalls);
+                }
                 None => return Err(block.contradicts("stalls before the noise record")),
             },
             kind::END => {
@@ -309,6 +317,14 @@ impl Reading {
             return Some("totals of other streams than the header's".to_owned());
         }
         None
+    }
+}
+
+/// Refuses stalls that end before they begin.
+fn in_order(block: &Block<'_>, stalls: &[Stall]) -> Result<(), EvidenceError> {
+    match stalls.iter().all(Stall::is_in_order) {
+        true => Ok(()),
+        false => Err(block.contradicts("a stall that ends before it begins")),
     }
 }
 

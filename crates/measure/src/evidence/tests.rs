@@ -231,3 +231,20 @@ proptest! {
         let _ = read(&file);
     }
 }
+
+/// Right checks around a stall that ends before it begins: nothing in it can be judged.
+#[test]
+fn a_stall_that_ends_before_it_begins_is_refused() {
+    for (alive_ns, due_ns, woke_ns) in [(1, 3, 2), (3, 2, 4), (u64::MAX, u64::MAX, 0)] {
+        let mut whole = whole();
+        let noise = whole.account.noise.as_mut().unwrap();
+        noise.stalls.push(Stall {
+            source: StallSource::Core(1),
+            alive_ns,
+            due_ns,
+            woke_ns,
+        });
+        let refused = read(&whole.to_bytes()).unwrap_err().to_string();
+        assert!(refused.contains("ends before it begins"), "{refused}");
+    }
+}

@@ -131,7 +131,12 @@ impl Stalls {
             let first = intervals.partition_point(|&(_, end)| end <= from_ns);
             let last = to_ns.saturating_add(took_ns);
             for &(begin, end) in intervals[first..].iter().take_while(|one| one.0 < last) {
-                for edge in [begin, begin + EDGE_NS, end, end.saturating_sub(EDGE_NS)] {
+                for edge in [
+                    begin,
+                    begin.saturating_add(EDGE_NS),
+                    end,
+                    end.saturating_sub(EDGE_NS),
+                ] {
                     moments.extend([edge, edge.saturating_sub(took_ns)]);
                 }
             }
@@ -183,7 +188,7 @@ fn within(intervals: &[(u64, u64)], from_ns: u64, to_ns: u64) -> u64 {
     intervals[first..]
         .iter()
         .take_while(|&&(begin, _)| begin < to_ns)
-        .map(|&(begin, end)| end.min(to_ns) - begin.max(from_ns))
+        .map(|&(begin, end)| end.min(to_ns).saturating_sub(begin.max(from_ns)))
         .sum()
 }
 
@@ -201,6 +206,8 @@ fn part_at_least([a, b]: [u64; 2], limit: u64) -> f64 {
 
 /// Returns the intervals sorted, and joined where they touch or overlap.
 fn joined(mut intervals: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    // One that ends before it begins is none, whoever wrote it down.
+    intervals.retain(|&(begin, end)| begin <= end);
     intervals.sort_unstable();
     let mut all: Vec<(u64, u64)> = Vec::with_capacity(intervals.len());
     for (begin, end) in intervals {
@@ -354,6 +361,27 @@ mod tests {
             };
             assert_eq!(stalls.within_call_ns(1000 * us, call), own * us, "{call:?}");
         }
+    }
+
+    /// Times as nobody could have measured them, from a file.
+    #[test]
+    fn times_out_of_order_explain_nothing() {
+        let stall = |alive_ns, due_ns, woke_ns| Stall {
+            source: StallSource::Core(0),
+            alive_ns,
+            due_ns,
+            woke_ns,
+        };
+        let record = NoiseRecord {
+            stalls: vec![stall(500, 500, 400), stall(0, u64::MAX - 5, u64::MAX)],
+            ..NoiseRecord::default()
+        };
+        let stalls = Stalls::of(&record);
+        assert_eq!(stalls.count(), 1);
+        // It ends before it begins: no time of it lies within a stall.
+        assert_eq!(stalls.covered_ns(450, 300), 0);
+        assert!(!stalls.explain(300, 600, 100));
+        assert!(stalls.chance(0, u64::MAX, 10, 1).is_finite());
     }
 
     #[test]

@@ -60,6 +60,12 @@ pub struct Stall {
 }
 
 impl Stall {
+    /// Returns true if its times are in their order: `alive_ns <= due_ns <= woke_ns`.
+    #[must_use]
+    pub fn is_in_order(&self) -> bool {
+        self.alive_ns <= self.due_ns && self.due_ns <= self.woke_ns
+    }
+
     /// Returns the length of the certain part, ns.
     #[must_use]
     pub fn length_ns(&self) -> u64 {
@@ -156,7 +162,13 @@ impl NoiseRecord {
     /// the record, or stalls that found no room.
     #[must_use]
     pub fn doubts(&self) -> Vec<String> {
-        let lost = self.cores.iter().filter_map(|core| {
+        self.lost_scheduling().chain(self.overfull()).collect()
+    }
+
+    /// Returns a sentence for each thread that lost its scheduling during the record. What such a thread takes for a stall of
+    /// its core may be a task beside it.
+    pub fn lost_scheduling(&self) -> impl Iterator<Item = String> + '_ {
+        self.cores.iter().filter_map(|core| {
             let (policy, priority) = (&core.policy_at_end, core.priority_at_end);
             ((policy, priority) != (&core.policy, core.priority)).then(|| {
                 format!(
@@ -164,15 +176,18 @@ impl NoiseRecord {
                     core.core, core.policy, core.priority
                 )
             })
-        });
+        })
+    }
+
+    /// Returns a sentence for each core with stalls that found no room in the record.
+    pub fn overfull(&self) -> impl Iterator<Item = String> + '_ {
         let full = self.cores.iter().filter(|core| core.dropped_stalls > 0);
-        let full = full.map(|core| {
+        full.map(|core| {
             format!(
                 "{} stalls of core {} found no room in the noise record.",
                 core.dropped_stalls, core.core
             )
-        });
-        lost.chain(full).collect()
+        })
     }
 
     /// Returns the stalls as the verdict needs them.

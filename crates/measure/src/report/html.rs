@@ -96,7 +96,9 @@ impl Report {
 
     /// Returns the key figures.
     fn key_figures(&self) -> Vec<(String, String)> {
-        let sum = |f: fn(&StreamReport) -> u64| grouped(self.streams.iter().map(f).sum());
+        let sum = |f: fn(&StreamReport) -> u64| {
+            grouped(self.streams.iter().map(f).fold(0, u64::saturating_add))
+        };
         let mut figures = vec![(sum(|s| s.frames_received), "frames measured".to_owned())];
         figures.push((sum(|s| s.frames_lost), "frames lost".to_owned()));
         figures.push((

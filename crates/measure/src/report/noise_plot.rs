@@ -43,8 +43,8 @@ pub(super) fn overshoot_histogram(core: &CoreNoise, threshold_ns: u64) -> String
     let highest = (last.to_ns as f64).max(threshold_ns as f64 * 2.0);
     let x = Scale::log(low(first.from_ns, first.to_ns), highest, LEFT, RIGHT);
     let y = Scale::log(0.5, most as f64 * 1.5, BOTTOM, TOP);
-    let mut count = 1;
-    while count <= most {
+    let powers = std::iter::successors(Some(1_u64), |count| count.checked_mul(10));
+    for count in powers.take_while(|count| *count <= most) {
         svg.line(
             "grid",
             (LEFT, y.at(count as f64)),
@@ -56,7 +56,6 @@ pub(super) fn overshoot_histogram(core: &CoreNoise, threshold_ns: u64) -> String
             Anchor::End,
             &grouped(count),
         );
-        count *= 10;
     }
     for t in x.ticks(7) {
         svg.text(
@@ -147,7 +146,10 @@ pub(super) fn stall_strip(noise: &NoiseRecord, started_tai_ns: u64, duration_ns:
         let mut marks = Path::default();
         for (due_ns, length_ns) in longest_per_column(noise, source, started_tai_ns, duration_ns) {
             let from = frame.x.at(due_ns as f64);
-            let to = frame.x.at((due_ns + length_ns) as f64).max(from + 1.0);
+            let to = frame
+                .x
+                .at(due_ns.saturating_add(length_ns) as f64)
+                .max(from + 1.0);
             let top = base - height.at(length_ns as f64);
             marks.jump(from, base);
             marks.go(from, top);
