@@ -23,14 +23,10 @@ pub(super) fn seen(sample: &Sample, limit: Option<u64>, clocks_ns: u64) -> Seen 
     if sample.before_sent_ns() > clocks_ns {
         return Seen::BeforeSent;
     }
-    let (Some(limit), Some(_), Some(_)) = (limit, sample.tx_ns, sample.rx_ns) else {
+    let (Some(limit), Some(tx), Some(rx)) = (limit, sample.tx_ns, sample.rx_ns) else {
         return Seen::Decided;
     };
-    // Of a frame that seems to come early, the delay is at most what the clocks leave.
-    let latest = match sample.network_delay_ns() {
-        Some(delay) => delay.saturating_add(clocks_ns),
-        None => clocks_ns - sample.before_sent_ns(),
-    };
+    let latest = latest_ns(tx, rx, clocks_ns).unwrap_or(0);
     let soonest = sample
         .network_delay_ns()
         .unwrap_or(0)
@@ -39,6 +35,15 @@ pub(super) fn seen(sample: &Sample, limit: Option<u64>, clocks_ns: u64) -> Seen 
         return Seen::Undecided;
     }
     Seen::Decided
+}
+
+/// Returns the longest time that can lie between two instants of clocks that differ by up to `clocks_ns`, ns. `None` if not even that
+/// puts them in order.
+pub(super) fn latest_ns(from_ns: u64, to_ns: u64, clocks_ns: u64) -> Option<u64> {
+    match to_ns.checked_sub(from_ns) {
+        Some(between_ns) => Some(between_ns.saturating_add(clocks_ns)),
+        None => clocks_ns.checked_sub(from_ns - to_ns),
+    }
 }
 
 /// Returns the delay by the kernel stamps, ns; 0 where the clocks' difference makes a frame seem to come before it was
@@ -79,6 +84,20 @@ pub(super) fn findings(
             counted(j.undecided, "frame"),
             duration(clocks_ns)
         );
-        found.add(Verdict::Inconclusive, text);
+        found.add(Verdict::Inconclusive, text + &remedy(stream, clocks_ns));
     }
+}
+
+/// Returns the remedy for clocks that decide nothing, as a sentence; empty if they decide some frames.
+fn remedy(stream: &StreamEvidence, clocks_ns: u64) -> String {
+    let limit = stream.promise_ns.or(stream.deadline_ns);
+    // A frame is in time only if its delay and the difference of the clocks are, together.
+    let Some(limit) = limit.filter(|limit| clocks_ns >= *limit) else {
+        return String::new();
+    };
+    format!(
+        " No frame can be found in time like this: the clocks must agree to within less than {}, minus the frames' delay. What the \
+         two hosts claim adds up: run ptp4l on both, or set `--clock-limit` or `--clock-uncertainty` to less than half of it.",
+        duration(limit)
+    )
 }

@@ -145,8 +145,9 @@ fn classify(
         let delay = clocks::delay_ns(sample, clocks_ns);
         let (Some(tx), Some(rx), Some(delay)) = (sample.tx_ns, sample.rx_ns, delay) else {
             j.stamps_missing += 1;
-            // The delay in the network is a part of the delay between the applications.
-            let app = sample.app_rx_ns.checked_sub(sample.app_tx_ns);
+            // The delay in the network is a part of the delay between the applications, by the same two clocks.
+            let app = clocks::latest_ns(sample.app_tx_ns, sample.app_rx_ns, clocks_ns);
+            let app = app.filter(|_| sample.app_rx_ns != 0);
             if limit.is_some_and(|limit| app.is_none_or(|app| app > limit)) {
                 j.unjudged += 1;
             }
@@ -281,8 +282,12 @@ fn delays(stream: &StreamEvidence, rule: &Rule, j: &StreamJudgement, found: &mut
     clocks::findings(stream, j, &limit, found);
     if j.unjudged > 0 {
         found.add(Inconclusive, format!(
-            "{} without kernel time stamps took longer than {limit} between the applications, so the network delay is unknown.",
-            counted(j.unjudged, "frame")
+            "{} without kernel time stamps {} longer than {limit} between the applications, so the network delay is unknown.",
+            counted(j.unjudged, "frame"),
+            match stream.clock_uncertainty_ns {
+                Some(0) => "took",
+                _ => "may have taken",
+            }
         ));
     }
 }
@@ -293,16 +298,31 @@ fn limits_of_the_measurement(stream: &StreamEvidence, found: &mut Findings) {
         return;
     };
     if let Some(deadline) = stream.deadline_ns.filter(|deadline| *deadline < promise) {
-        let delays = stream.samples.iter().filter_map(Sample::network_delay_ns);
-        let missed = delays
-            .filter(|delay| *delay > deadline && *delay <= promise)
-            .count() as u64;
+        // Where nobody knows the clocks, nothing of the delays is judged.
+        let Some(clocks_ns) = stream.clock_uncertainty_ns else {
+            return;
+        };
+        let missed = |sample: &&Sample| {
+            let (Some(tx), Some(rx)) = (sample.tx_ns, sample.rx_ns) else {
+                return false;
+            };
+            let latest = clocks::latest_ns(tx, rx, clocks_ns);
+            latest.is_some_and(|latest| latest > deadline)
+                && sample.network_delay_ns().unwrap_or(0) <= promise
+        };
+        let missed = stream.samples.iter().filter(missed).count() as u64;
         if missed > 0 {
             found.add(
                 Verdict::Inconclusive,
                 format!(
-                    "{} took longer than the deadline of {}, though not longer than the promised {}.",
-                    counted(missed, "frame"), duration(deadline), duration(promise)
+                    "{} {} longer than the deadline of {}, though not longer than the promised {}.",
+                    counted(missed, "frame"),
+                    match clocks_ns {
+                        0 => "took",
+                        _ => "may have taken",
+                    },
+                    duration(deadline),
+                    duration(promise)
                 ),
             );
         }

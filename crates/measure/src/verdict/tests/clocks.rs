@@ -70,3 +70,53 @@ fn a_stall_and_the_clocks_add_up() {
     evidence.stalls = stalls([core_stall(at, at + 51 * US)]);
     assert_eq!(verdict_of(&evidence).0, Verdict::Kept);
 }
+
+/// Without a stamp the delay between the applications stands in. It compares two clocks, too.
+#[test]
+fn a_frame_without_stamps_is_in_time_only_as_far_as_the_clocks_tell() {
+    let u = 100 * US;
+    // 30 us more lie between the applications.
+    let limits = [
+        (PROMISE - 30 * US - u, Verdict::Kept),
+        (PROMISE - 30 * US - u + 1, Verdict::Inconclusive),
+    ];
+    for (delay, expected) in limits {
+        let mut evidence = apart(&with_late(2_000, [7], delay), Some(u), 0);
+        evidence.streams[0].samples[7].rx_ns = None;
+        let (verdict, reason) = verdict_of(&evidence);
+        assert_eq!(verdict, expected, "{delay}: {reason}");
+        // By the programs' times it was in time, whatever the clocks are.
+        let sample = &mut evidence.streams[0].samples[7];
+        sample.app_rx_ns = sample.app_tx_ns - u + PROMISE - u + 1;
+        assert_eq!(verdict_of(&evidence).0, Verdict::Kept, "{reason}");
+        // A newer value overtook it: no program's time tells anything.
+        evidence.streams[0].samples[7].app_rx_ns = 0;
+        assert_eq!(verdict_of(&evidence).0, Verdict::Inconclusive);
+    }
+}
+
+/// A deadline below the promise is met only as far as the clocks tell.
+#[test]
+fn a_deadline_below_the_promise_is_met_only_beyond_the_difference_of_the_clocks() {
+    let (u, deadline) = (100 * US, PROMISE - 300 * US);
+    for (delay, expected) in [
+        (deadline - u, Verdict::Kept),
+        (deadline - u + 1, Verdict::Inconclusive),
+        (deadline + u, Verdict::Inconclusive),
+    ] {
+        let mut evidence = apart(&with_late(2_000, [7], delay), Some(u), 0);
+        evidence.streams[0].deadline_ns = Some(deadline);
+        let (verdict, reason) = verdict_of(&evidence);
+        assert_eq!(verdict, expected, "{delay}: {reason}");
+    }
+}
+
+/// Clocks that may differ by the promise leave no frame decided: the report says how closely they must agree.
+#[test]
+fn clocks_that_decide_nothing_are_told_how_closely_they_must_agree() {
+    let said = |u| verdict_of(&apart(&good(2_000), Some(u), 0)).1;
+    let remedy = "must agree to within less than 1.000 ms";
+    assert!(said(PROMISE).contains(remedy), "{}", said(PROMISE));
+    assert!(said(2 * PROMISE).contains(remedy));
+    assert!(!said(PROMISE - 1).contains(remedy), "a part is undecided");
+}
