@@ -8,6 +8,7 @@
 //!
 //! - `check` refuses files that cannot be judged: of another plan, changed, twice.
 //! - `join` makes a sample of each frame from its talker's stamp and its listener's.
+//! - `talkers` holds what each host sent against its contract.
 //! - `findings` says what each host's own evidence shows, and what is missing.
 //!
 //! The frames of one stream at one listener are in memory at a time: some 110 bytes for each of them, and nothing for the
@@ -19,6 +20,7 @@ mod join;
 mod report;
 mod route;
 mod stalls;
+mod talkers;
 #[cfg(test)]
 mod tests;
 
@@ -96,7 +98,7 @@ pub fn judge<W: Witness>(
 
 fn judged(plan: &Plan, files: &[File<'_>], options: &JudgeOptions) -> Result<Report, JudgeError> {
     check::files(plan, files)?;
-    let talkers = join::talkers(plan, files)?;
+    let talkers = talkers::of(plan, files)?;
     let mut findings = findings::of_hosts(plan, files);
     let mut judged: Vec<StreamJudgement> = Vec::new();
     let mut streams: Vec<StreamReport> = Vec::new();
@@ -114,6 +116,7 @@ fn judged(plan: &Plan, files: &[File<'_>], options: &JudgeOptions) -> Result<Rep
             ports: Vec::new(),
             talkers: talkers.clone(),
             stalls: stalls::of(files, [&one.talker, &one.listener]),
+            stalls_doubted: stalls::doubts(files, [&one.talker, &one.listener]),
             clock_set,
             rule: options.rule,
             ..Evidence::default()
@@ -179,8 +182,12 @@ fn overall(
         }
         return (verdict, decisive, notes);
     }
-    let worst = reasons.into_iter().filter(|(of, _)| *of == verdict);
-    decisive.extend(worst.map(|(_, reason)| reason));
+    for (_, reason) in reasons.into_iter().filter(|(of, _)| *of == verdict) {
+        // A finding on a host may be one on its streams, too.
+        if !decisive.contains(&reason) {
+            decisive.push(reason);
+        }
+    }
     if decisive.is_empty() {
         decisive.push("No stream was measured.".to_owned());
     }

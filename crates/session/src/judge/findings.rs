@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use rtwire_measure::evidence::{HostAccount, ListenerTotals, TalkerTotals};
-use rtwire_measure::noise::Stalls;
+use rtwire_measure::noise::{NoiseRecord, Stalls};
 use rtwire_measure::units::{duration, grouped};
 use rtwire_measure::verdict::Verdict;
 use rtwire_plan::{ContractKind, Plan, Stream};
 
 use super::join::Joined;
-use super::{File, stalls};
+use super::{File, stalls, talkers};
 use crate::late_cycles::{Account, LateCycles, Record, Shown};
 
 /// One finding.
@@ -44,11 +44,19 @@ fn known(text: String) -> Finding {
 /// Returns the findings on every host of the plan.
 pub(super) fn of_hosts(plan: &Plan, files: &[File<'_>]) -> Vec<Finding> {
     let mut found = absent(plan, files);
+    found.extend(unsent(plan, files));
     for file in files {
         whole(file, &mut found);
         found.extend(clock_set(file.evidence).map(open));
+        found.extend(noise(file.evidence));
         let evidence = file.evidence;
-        let stalls = evidence.noise.as_ref().map(Stalls::of);
+        let stalls = evidence
+            .noise
+            .as_ref()
+            .map(|noise| match stalls::is_doubted(evidence) {
+                true => Stalls::default(),
+                false => Stalls::of(noise),
+            });
         for totals in &evidence.talkers {
             let stream = stream(plan, &totals.stream);
             talker(evidence, totals, stream, stalls.as_ref(), &mut found);
@@ -89,6 +97,30 @@ fn absent(plan: &Plan, files: &[File<'_>]) -> Vec<Finding> {
             ))
         })
         .collect()
+}
+
+/// Names the best effort of the plan that no run sent. It may have been sent by other programs, as the plan permits: so the promises
+/// were shown beside a load that nobody recorded.
+fn unsent(plan: &Plan, files: &[File<'_>]) -> Option<Finding> {
+    let unsent = talkers::unsent(plan, files);
+    (!unsent.is_empty()).then(|| Finding {
+        verdict: Some(Verdict::Kept),
+        text: format!(
+            "No evidence shows the best effort that the plan permits: {}. Nobody knows whether there was that load; `rtwire run \
+             --best-effort` sends and records it.",
+            unsent.join(", ")
+        ),
+    })
+}
+
+/// Says why the stalls of a host's record excuse less than they seem to.
+fn noise(evidence: &HostAccount) -> Vec<Finding> {
+    let host = &evidence.header.host;
+    let doubts = stalls::doubts_of(evidence).into_iter();
+    let doubts = doubts.map(|why| format!("{why} So no recorded stall excuses anything."));
+    let full = evidence.noise.iter().flat_map(NoiseRecord::overfull);
+    let full = full.map(|why| format!("Host {host}: {why}"));
+    doubts.chain(full).map(open).collect()
 }
 
 /// Names what is missing in a file.
@@ -182,7 +214,7 @@ fn talker(
         late: cycles.late,
         unexplained: cycles.unexplained,
         untold: cycles.untold,
-        is_proof: cycles.is_proof(totals.frames_sent + totals.cycles_skipped),
+        is_proof: cycles.is_proof(totals.frames_sent.saturating_add(totals.cycles_skipped)),
     };
     let record = match stalls {
         _ if evidence.clock_set().next().is_some() => Record::ClockSet,
@@ -252,8 +284,14 @@ pub(super) fn of_times(one: &Joined, allowed_ns: u64) -> Vec<Finding> {
         (one.missing_after_ns, "last", "ends earlier"),
     ];
     for (ns, which, why) in ends.into_iter().filter(|(ns, ..)| *ns > 0) {
+        let why = match one.times_known {
+            true => format!("and the evidence of {listener} {why}"),
+            false => format!(
+                "nothing of it arrived, and the clocks do not tell whether {listener} listened"
+            ),
+        };
         let text = format!(
-            "The {which} {} of stream {stream} at {listener} are not judged: {talker} sent, and the evidence of {listener} {why}.",
+            "The {which} {} of stream {stream} at {listener} are not judged: {talker} sent, {why}.",
             duration(ns)
         );
         found.push(Finding {

@@ -1,49 +1,48 @@
 //! Joins the frames that talkers sent with those that listeners received.
 
+use std::ops::RangeInclusive;
+
 use rtwire_measure::evidence::{ArrivalRecord, HostAccount, SentRecord, StampKind, StampRecord};
-use rtwire_measure::verdict::{
-    Sample, StallLine, StreamEvidence, TalkerEvidence, excess_bits, unexplained_excess_bits,
-};
+use rtwire_measure::verdict::{Sample, StreamEvidence};
 use rtwire_plan::{Plan, Stream};
 
-use super::route::{Way, ports, whole};
-use super::{File, JudgeError, stalls};
+use super::route::Way;
+use super::{File, JudgeError};
 use crate::streams::frames_planned;
 
 /// The time before a listener's end in which frames may still have been on their way, ns.
 const DRAIN_NS: u64 = 300_000_000;
-/// The time from a send call to its frame's stamp for which no stall need be recorded, ns.
-const CALL_NS: u64 = 400_000;
-const NS: u128 = 1_000_000_000;
 
 /// One stream at one listener.
 pub(super) struct Joined {
     pub(super) evidence: StreamEvidence,
     pub(super) talker: String,
     pub(super) listener: String,
-    /// The time that its talker sent before its listener's evidence begins, ns.
+    /// The time that its talker sent before its listener's evidence accounts for it, ns.
     pub(super) missing_before_ns: u64,
-    /// The time that its talker sent after its listener's evidence ends, ns.
+    /// The time that its talker sent after that, ns.
     pub(super) missing_after_ns: u64,
+    /// True if the clocks tell the time by the talker's clock in which the listener listened.
+    pub(super) times_known: bool,
     /// Arrivals of frames that the talker's evidence, which is whole, does not know.
     pub(super) strangers: u64,
 }
 
-/// One end of a stream: the host's evidence, and the stream's place in it.
+/// The sending end of a stream: the host's evidence, and the stream's place in it.
 #[derive(Clone, Copy)]
-struct Talking<'a> {
-    file: &'a File<'a>,
-    evidence: &'a HostAccount,
-    at: usize,
+pub(super) struct Talking<'a> {
+    pub(super) file: &'a File<'a>,
+    pub(super) evidence: &'a HostAccount,
+    pub(super) at: usize,
 }
 
 /// A frame that a talker handed over.
 #[derive(Clone, Copy)]
-struct Frame {
-    called_ns: u64,
+pub(super) struct Frame {
+    pub(super) called_ns: u64,
     returned_ns: u64,
-    /// The instant from which its delay counts, if `is_stamped`.
-    from_ns: u64,
+    /// The instant from which its delay counts, if `is_stamped`; else the begin of its send call.
+    pub(super) from_ns: u64,
     sequence: u32,
     is_stamped: bool,
 }
@@ -76,11 +75,11 @@ impl Frame {
     }
 }
 
-fn of_host<'a>(files: &'a [File<'a>], host: &str) -> Option<&'a File<'a>> {
+pub(super) fn of_host<'a>(files: &'a [File<'a>], host: &str) -> Option<&'a File<'a>> {
     files.iter().find(|file| file.evidence.header.host == host)
 }
 
-fn talking<'a>(files: &'a [File<'a>], stream: &Stream) -> Option<Talking<'a>> {
+pub(super) fn talking<'a>(files: &'a [File<'a>], stream: &Stream) -> Option<Talking<'a>> {
     let file = of_host(files, &stream.talker)?;
     let mut entries = file.evidence.header.talkers.iter();
     let at = entries.position(|entry| entry.stream == stream.name)?;
@@ -95,7 +94,7 @@ impl Talking<'_> {
     }
 
     /// Returns the frames in the order of their numbers.
-    fn frames(&self) -> Result<Vec<Frame>, JudgeError> {
+    pub(super) fn frames(&self) -> Result<Vec<Frame>, JudgeError> {
         let kind = self.evidence.header.talkers[self.at].stamps;
         let records = self.file.records;
         let unreadable = |error| self.file.unreadable(error);
@@ -179,6 +178,7 @@ fn empty(plan: &Plan, stream: &Stream, listener: &str, way: Way) -> Joined {
         listener: listener.to_owned(),
         missing_before_ns: 0,
         missing_after_ns: 0,
+        times_known: true,
         strangers: 0,
     }
 }
@@ -204,19 +204,35 @@ impl Joined {
         let heard_whole = !hearing.is_truncated() && totals.unkept.all() == 0;
         let sent_from_ns = said.header.start_ns;
         let sent_to_ns = said.end.map_or(said.known_to_ns(), |end| end.sent_to_ns);
-        let heard_to_ns = hearing.known_to_ns().saturating_sub(DRAIN_NS);
-        let open_ns = hearing.header.open_ns;
-        self.missing_before_ns = open_ns.min(sent_to_ns).saturating_sub(sent_from_ns);
-        self.missing_after_ns = sent_to_ns.saturating_sub(heard_to_ns.max(sent_from_ns));
-        let judged = open_ns..=heard_to_ns;
+        let heard = Heard {
+            file: heard,
+            at,
+            judged: judged_times(said, hearing),
+        };
         let frames = talking.frames()?;
-        let (samples, strangers) = samples(&frames, (heard, at), &judged)?;
+        let Matched {
+            samples,
+            strangers,
+            range,
+        } = heard.matched(&frames)?;
         self.strangers = if talking.is_whole() { strangers } else { 0 };
+        self.times_known = heard.judged.is_some();
         let evidence = &mut self.evidence;
-        let sent = frames
-            .iter()
-            .filter(|frame| judged.contains(&frame.called_ns))
-            .count() as u64;
+        let sent = match &heard.judged {
+            Some(judged) => {
+                self.missing_before_ns =
+                    (judged.start().min(&sent_to_ns)).saturating_sub(sent_from_ns);
+                self.missing_after_ns = sent_to_ns.saturating_sub(sent_from_ns.max(*judged.end()));
+                let within = |frame: &&Frame| judged.contains(&frame.called_ns);
+                frames.iter().filter(within).count() as u64
+            }
+            // Nobody knows whether the listener listened when the others were sent.
+            None => {
+                (self.missing_before_ns, self.missing_after_ns) =
+                    missing(&frames, range, (sent_from_ns, sent_to_ns));
+                range.map_or(0, |(first, last)| (last - first + 1) as u64)
+            }
+        };
         drop(frames);
         let matched = samples.len() as u64;
         evidence.samples = samples;
@@ -236,13 +252,14 @@ impl Joined {
             false => unheard,
         };
         let paced = said.header.talkers[talking.at].paced;
-        evidence.frames_planned = match paced && heard_whole && talking.is_whole() {
-            true => {
-                let to_ns = sent_to_ns.min(heard_to_ns);
-                let window_ns = to_ns.saturating_sub(sent_from_ns.max(open_ns));
+        let whole = paced && heard_whole && talking.is_whole();
+        evidence.frames_planned = match heard.judged.filter(|_| whole) {
+            Some(judged) => {
+                let to_ns = sent_to_ns.min(*judged.end());
+                let window_ns = to_ns.saturating_sub(sent_from_ns.max(*judged.start()));
                 frames_planned(stream, window_ns)
             }
-            false => evidence.frames_sent,
+            None => evidence.frames_sent,
         };
         evidence.clock_uncertainty_ns = clocks_ns(said, hearing);
         Ok(())
@@ -266,99 +283,100 @@ fn hosts_clocks_ns(one: &HostAccount, other: &HostAccount) -> Option<u64> {
     Some(one.saturating_add(other))
 }
 
-/// Returns a sample for each frame that was sent in the time that is judged and arrived, at its first arrival. Also returns
-/// the number of arrivals that are of no frame here.
-fn samples(
-    frames: &[Frame],
-    (heard, at): (&File<'_>, usize),
-    judged: &std::ops::RangeInclusive<u64>,
-) -> Result<(Vec<Sample>, u64), JudgeError> {
-    let mut seen = vec![false; frames.len()];
-    let mut strangers = 0;
-    let mut samples = Vec::with_capacity(frames.len());
-    let mut take = |arrival: &ArrivalRecord| {
-        // The sender's time is read within its send call: the number alone may be of another run.
-        let own = |frame: &Frame| {
-            let call = frame.called_ns..=frame.returned_ns;
-            arrival.sender_ns == 0 || call.contains(&arrival.sender_ns)
-        };
-        let found = find(frames, arrival.sequence).filter(|&at| own(&frames[at]));
-        let Some(at) = found else {
-            strangers += 1;
-            return;
-        };
-        let frame = &frames[at];
-        if !judged.contains(&frame.called_ns) || std::mem::replace(&mut seen[at], true) {
-            return;
-        }
-        samples.push(Sample {
-            seq: frame.sequence,
-            tx_ns: frame.stamped_ns(),
-            rx_ns: Some(arrival.stamp_ns).filter(|stamp| *stamp != 0),
-            app_tx_ns: frame.called_ns,
-            app_rx_ns: arrival.read_ns,
-        });
-    };
-    let taken = heard.records.arrivals(at, &mut take);
-    taken.map_err(|error| heard.unreadable(error))?;
-    Ok((samples, strangers))
+/// Returns the time by the talker's clock in which each frame that was handed over and did not arrive was lost. `None` if the
+/// clocks do not tell it.
+///
+/// The listener's evidence begins and ends by its own clock. So by the talker's it may begin later and end earlier, by as much as the
+/// clocks may differ. A clock that was set tells nothing of the time before.
+fn judged_times(talker: &HostAccount, listener: &HostAccount) -> Option<RangeInclusive<u64>> {
+    let set = |host: &HostAccount| host.clock_set().next().is_some();
+    if set(talker) || set(listener) {
+        return None;
+    }
+    let clocks_ns = hosts_clocks_ns(talker, listener)?;
+    let heard_to_ns = listener.known_to_ns().saturating_sub(DRAIN_NS);
+    let from_ns = listener.header.open_ns.saturating_add(clocks_ns);
+    Some(from_ns..=heard_to_ns.saturating_sub(clocks_ns))
 }
 
-/// Returns how each talker kept its contract.
-pub(super) fn talkers(plan: &Plan, files: &[File<'_>]) -> Result<Vec<TalkerEvidence>, JudgeError> {
-    let mut all = Vec::new();
-    for stream in &plan.network.streams {
-        let Some(talking) = talking(files, stream) else {
-            continue;
+/// Returns the time in which a talker sent before the first frame that arrived, and behind the last one, ns. `range` has the places of
+/// these two among the frames.
+fn missing(
+    frames: &[Frame],
+    range: Option<(usize, usize)>,
+    (sent_from_ns, sent_to_ns): (u64, u64),
+) -> (u64, u64) {
+    let Some((first, last)) = range else {
+        return (sent_to_ns.saturating_sub(sent_from_ns), 0);
+    };
+    let before_ns = match first {
+        0 => 0,
+        first => frames[first].called_ns.saturating_sub(sent_from_ns),
+    };
+    let after_ns = match last + 1 == frames.len() {
+        true => 0,
+        false => sent_to_ns.saturating_sub(frames[last].called_ns),
+    };
+    (before_ns, after_ns)
+}
+
+/// The receiving end of a stream.
+struct Heard<'a> {
+    file: &'a File<'a>,
+    at: usize,
+    /// As of [`judged_times`].
+    judged: Option<RangeInclusive<u64>>,
+}
+
+/// The frames of a talker that arrived.
+struct Matched {
+    /// One for each frame that arrived and is judged, at its first arrival.
+    samples: Vec<Sample>,
+    /// The number of arrivals that are of no frame here.
+    strangers: u64,
+    /// The places of the first and the last of these frames, by their numbers.
+    range: Option<(usize, usize)>,
+}
+
+impl Heard<'_> {
+    fn matched(&self, frames: &[Frame]) -> Result<Matched, JudgeError> {
+        let mut seen = vec![false; frames.len()];
+        let mut strangers = 0;
+        let mut samples = Vec::with_capacity(frames.len());
+        let judged = |frame: &Frame| {
+            let times = self.judged.as_ref();
+            times.is_none_or(|times| times.contains(&frame.called_ns))
         };
-        let frames = talking.frames()?;
-        let mut stamps: Vec<u64> = frames.iter().filter_map(Frame::stamped_ns).collect();
-        drop(frames);
-        stamps.sort_unstable();
-        let contract = &stream.contract;
-        let (num, den) = (whole(contract.rate.num()), whole(contract.rate.den()));
-        let bits = stream.wire_bytes * 8;
-        let frames = || stamps.iter().map(|&at| (at, bits));
-        let burst_bits = contract.burst_bits;
-        let excess = match stream.shaped {
-            true => excess_bits(frames(), num, den, burst_bits),
-            false => 0,
-        };
-        let unexplained = match excess {
-            0 => 0,
-            _ => {
-                let stalls = stalls::of(files, [&stream.talker, &stream.talker]);
-                let stalls = StallLine::new(stalls.possible());
-                // One frame more: a stamp can be late by a whole interval, but a talker that sends too much goes on
-                // doing so.
-                let late_bits = u128::from(num) * u128::from(CALL_NS) / u128::from(den.max(1)) / NS;
-                let burst_bits = burst_bits + u64::try_from(late_bits).unwrap_or(u64::MAX) + bits;
-                unexplained_excess_bits(frames(), num, den, burst_bits, &stalls, CALL_NS)
+        let mut take = |arrival: &ArrivalRecord| {
+            // The sender's time is read within its send call: the number alone may be of another run.
+            let own = |frame: &Frame| {
+                let call = frame.called_ns..=frame.returned_ns;
+                arrival.sender_ns == 0 || call.contains(&arrival.sender_ns)
+            };
+            let found = find(frames, arrival.sequence).filter(|&at| own(&frames[at]));
+            let Some(at) = found else {
+                strangers += 1;
+                return;
+            };
+            let frame = &frames[at];
+            if !judged(frame) || std::mem::replace(&mut seen[at], true) {
+                return;
             }
+            samples.push(Sample {
+                seq: frame.sequence,
+                tx_ns: frame.stamped_ns(),
+                rx_ns: Some(arrival.stamp_ns).filter(|stamp| *stamp != 0),
+                app_tx_ns: frame.called_ns,
+                app_rx_ns: arrival.read_ns,
+            });
         };
-        let mut passed: Vec<_> = stream.routes.iter().flat_map(|one| ports(one)).collect();
-        passed.sort();
-        passed.dedup();
-        let totals = talking.evidence.talkers.get(talking.at);
-        let late = totals.and_then(|totals| totals.lateness_ns);
-        let mut talker = TalkerEvidence {
-            stream: stream.name.clone(),
-            ports: passed,
-            rate_bps: num.div_ceil(den.max(1)),
-            tick_error_declared_ns: contract.tick_error_ns,
-            tick_overshoot_max_ns: late.map_or(0, |late| late.max),
-            shaper_caps_burst: stream.shaped,
-            contract_excess_bits: Some(excess),
-            unexplained_excess_bits: unexplained,
-            frames_off_launch: 0,
-            best_effort: false,
-            frames_planned: 0,
-            frames_sent: totals.map_or(0, |totals| totals.frames_sent),
-        };
-        if talking.evidence.clock_set().next().is_some() {
-            talker.forget_times();
-        }
-        all.push(talker);
+        let taken = self.file.records.arrivals(self.at, &mut take);
+        taken.map_err(|error| self.file.unreadable(error))?;
+        let ends = seen.iter().position(|seen| *seen);
+        Ok(Matched {
+            samples,
+            strangers,
+            range: ends.zip(seen.iter().rposition(|seen| *seen)),
+        })
     }
-    Ok(all)
 }

@@ -159,7 +159,8 @@ fn host(plan: &Plan, file: &File<'_>) -> Result<HostReport, JudgeError> {
         tick_error_declared_ns: own.map(|stream| stream.contract.tick_error_ns).max(),
         wakeups: late.map_or(0, |late| late.samples),
         tick_overshoot_ns: late,
-        ticks_skipped: evidence.talkers.iter().map(|one| one.cycles_skipped).sum(),
+        ticks_skipped: (evidence.talkers.iter())
+            .fold(0, |all, one| all.saturating_add(one.cycles_skipped)),
     })
 }
 

@@ -12,6 +12,7 @@ use rtwire_measure::report::Machine;
 use super::*;
 
 mod card;
+mod claims;
 
 /// A file in memory.
 type Made = EvidenceFile<HostEvidence>;
