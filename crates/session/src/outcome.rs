@@ -17,6 +17,16 @@ pub struct HostResult {
     pub scheduling: String,
 }
 
+impl HostResult {
+    /// Returns the instant up to which every listener took what came: the least of their last reads. `open_ns` if one never
+    /// read, `now_ns` if there are none.
+    pub(crate) fn heard_to_ns(&self, open_ns: u64, now_ns: u64) -> u64 {
+        let ends = self.listeners.iter();
+        let ends = ends.map(|listener| listener.heard_to_ns.unwrap_or(open_ns));
+        ends.min().unwrap_or(now_ns)
+    }
+}
+
 /// One stream at its talker, after the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TalkerResult {
@@ -98,6 +108,32 @@ pub struct ListenerResult {
     pub frames_policed: u64,
     /// Moments at which the listener was held up.
     pub stalls: Vec<Stall>,
+    /// The instant at which its last read returned, ns of CLOCK_TAI: what came later nobody took. `None` if it never read.
+    #[serde(default)]
+    pub heard_to_ns: Option<u64>,
     /// The reason for an early end.
     pub fault: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_has_heard_up_to_the_first_last_read_of_its_listeners() {
+        let of = |reads: &[Option<u64>]| HostResult {
+            listeners: reads
+                .iter()
+                .map(|heard_to_ns| ListenerResult {
+                    heard_to_ns: *heard_to_ns,
+                    ..ListenerResult::default()
+                })
+                .collect(),
+            ..HostResult::default()
+        };
+        // What the threads did behind their last reads took until 90.
+        assert_eq!(of(&[Some(70), Some(60)]).heard_to_ns(10, 90), 60);
+        assert_eq!(of(&[Some(70), None]).heard_to_ns(10, 90), 10);
+        assert_eq!(of(&[]).heard_to_ns(10, 90), 90);
+    }
 }

@@ -215,10 +215,13 @@ pub fn run_host(
         .map(NoiseRecorder::stop)
         .transpose()
         .map_err(no_noise)?;
-    let heard_to_ns = now_ns();
+    let now = now_ns();
+    // Much lies behind the last reads: threads that end, files that are written, a look at the clock. Frames that came then were not
+    // taken, and are not lost.
+    let heard_to_ns = live.result.heard_to_ns(open_ns, now);
     // By a clock that was set, its time now says nothing of how long the run lasted.
     let until_ns = match clocks.steps().is_empty() {
-        true => live.stopped_ns.unwrap_or(heard_to_ns).min(end_ns),
+        true => live.stopped_ns.unwrap_or(now).min(end_ns),
         false => open_ns.saturating_add(ran_ns).max(start_ns).min(end_ns),
     };
     let end = End {

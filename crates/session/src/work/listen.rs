@@ -34,6 +34,8 @@ pub(super) struct Listener {
     late: Vec<Late>,
     /// The number of frames read.
     read: u64,
+    /// The instant at which the last read returned, with a frame or without one.
+    heard_to_ns: Option<u64>,
     delays: Tail,
     before_sent: u64,
     checker: Checker,
@@ -58,6 +60,7 @@ impl Listener {
             sink,
             late: Vec::with_capacity(STALLS_MOST),
             read: 0,
+            heard_to_ns: None,
             delays: Tail::new(),
             before_sent: 0,
             tap,
@@ -127,6 +130,7 @@ impl Listener {
             socket_drops: statistics.dropped,
             frames_policed: statistics.refused.policed,
             stalls: self.late.iter().map(|late| late.stall(source())).collect(),
+            heard_to_ns: self.heard_to_ns,
             fault,
         })
     }
@@ -167,6 +171,7 @@ impl Listener {
     fn take(&mut self) -> Result<(), SessionError> {
         let value = self.listener.recv(Some(LOOK))?;
         let Some(value) = value else {
+            self.heard_to_ns = Some(now_ns());
             return Ok(());
         };
         self.sink.put(&value);
@@ -174,6 +179,7 @@ impl Listener {
         let (sequence, stamp_ns, sender_time_ns) =
             (value.sequence, value.stamp_ns(), value.sender_time_ns);
         let read_ns = now_ns();
+        self.heard_to_ns = Some(read_ns);
         self.read += 1;
         let read = Read {
             sequence,
