@@ -18,6 +18,8 @@ pub(super) struct Circumstances<'a> {
     pub(super) noise: bool,
     /// True if some of them found no room in the record.
     pub(super) noise_full: bool,
+    /// The reasons why no recorded stall excuses anything; empty if they do.
+    pub(super) noise_doubted: &'a [String],
     /// The steps of this host's clock during the run.
     pub(super) clock_steps: &'a [ClockStep],
 }
@@ -39,6 +41,12 @@ pub(super) fn judge(
         found.open.push(format!(
             "{step} during the run: no time of it can be judged. Let no daemon set the clock while streams run"
         ));
+    }
+    for why in now.noise_doubted {
+        let why = why.trim_end_matches('.');
+        found
+            .open
+            .push(format!("{why}: so no recorded stall excuses anything"));
     }
     for row in talkers {
         talker(row, now, &mut found);

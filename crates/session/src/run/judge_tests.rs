@@ -79,6 +79,24 @@ fn late_cycles_break_unless_a_stall_explains_them() {
 }
 
 #[test]
+fn a_run_whose_stalls_are_doubted_is_never_complete() {
+    let doubts = [
+        "The noise thread of core 0 began as SCHED_FIFO 90 and ended as SCHED_OTHER 0.".to_owned(),
+    ];
+    let doubted = Circumstances {
+        noise: true,
+        noise_doubted: &doubts,
+        ..Circumstances::default()
+    };
+    let (verdict, reasons) = judge(&[said()], &[heard(5, 0)], &doubted);
+    assert_eq!(verdict, Verdict::Inconclusive);
+    assert!(
+        reasons[0].ends_with("SCHED_OTHER 0: so no recorded stall excuses anything"),
+        "{reasons:?}"
+    );
+}
+
+#[test]
 fn a_run_that_was_cut_short_is_never_complete() {
     let cut = Circumstances {
         interrupted: Some((3_000_000_000, 60_000_000_000)),

@@ -263,7 +263,10 @@ pub(super) fn assemble(
     result: HostResult,
     ran: Ran<'_>,
 ) -> RunReport {
-    let stalls = ran.noise.map(Stalls::of).unwrap_or_default();
+    let doubted: Vec<String> = ran
+        .noise
+        .map_or(Vec::new(), |noise| noise.lost_scheduling().collect());
+    let stalls = trusted(ran.noise);
     let talkers = assignment.talkers.iter().zip(result.talkers);
     let talkers: Vec<TalkerRow> = talkers
         .map(|(task, result)| talker(options, task, result, ran.duration_ns, &stalls))
@@ -279,6 +282,7 @@ pub(super) fn assemble(
         clocks_ns: ran.clocks_ns,
         interrupted: ran.interrupted.then_some((ran.duration_ns, asked_ns)),
         noise: ran.noise.is_some(),
+        noise_doubted: &doubted,
         noise_full: count.is_some_and(|count| count.unrecorded > 0),
         clock_steps: &ran.clock_steps,
     };
@@ -309,6 +313,14 @@ pub(super) fn assemble(
         listeners,
         strays: result.strays,
     }
+}
+
+/// Returns the stalls of a record that may excuse something: none if a thread of it lost its scheduling.
+fn trusted(noise: Option<&NoiseRecord>) -> Stalls {
+    noise
+        .filter(|noise| noise.lost_scheduling().next().is_none())
+        .map(Stalls::of)
+        .unwrap_or_default()
 }
 
 fn talker(
@@ -399,7 +411,41 @@ fn listener(
 
 #[cfg(test)]
 pub(super) mod tests {
+    use rtwire_measure::noise::{CoreNoise, StallSource};
+
     use super::*;
+
+    #[test]
+    fn a_record_of_demoted_threads_excuses_nothing() {
+        let core = CoreNoise {
+            core: 0,
+            policy: "SCHED_FIFO".to_owned(),
+            priority: 90,
+            policy_at_end: "SCHED_FIFO".to_owned(),
+            priority_at_end: 90,
+            fallback: None,
+            overshoot_ns: None,
+            histogram: Vec::new(),
+            steal_ns: 0,
+            stalls: 1,
+            stalled_ns: 50,
+            dropped_stalls: 0,
+        };
+        let mut noise = NoiseRecord {
+            stalls: vec![Stall {
+                source: StallSource::Core(0),
+                alive_ns: 100,
+                due_ns: 100,
+                woke_ns: 150,
+            }],
+            cores: vec![core],
+            ..NoiseRecord::default()
+        };
+        assert_eq!(trusted(Some(&noise)).count(), 1);
+        noise.cores[0].policy_at_end = "SCHED_OTHER".to_owned();
+        assert_eq!(trusted(Some(&noise)), Stalls::default());
+        assert_eq!(trusted(None), Stalls::default());
+    }
 
     /// Of a host to which nothing happened.
     pub(in crate::run) fn empty() -> RunReport {
