@@ -450,7 +450,7 @@ fn what_a_change_does_is_told() {
 #[test]
 fn methods_are_ordered_and_values_are_separated_by_commas() {
     let mut before = u64::MAX;
-    for method in ["tfa", "tfa++", "staircase", "full", "end-to-end"] {
+    for method in ["tfa", "tfa++", "staircase", "full", "rows", "end-to-end"] {
         let output = rtwire(&[
             "plan",
             &example("line.toml"),

@@ -40,7 +40,9 @@ enum MethodName {
     Sfa,
     /// And what leaves a port together; the closed form where it applies
     Full,
-    /// And ports in a row as one, where that is less
+    /// And a stream's own frames as sent, and ports in a row as one, where that is less
+    Rows,
+    /// And each frame as the last on its link
     EndToEnd,
 }
 
@@ -52,6 +54,7 @@ impl From<MethodName> for Analysis {
             MethodName::Staircase => Analysis::Staircase,
             MethodName::Sfa => Analysis::Sfa,
             MethodName::Full => Analysis::Full,
+            MethodName::Rows => Analysis::Rows,
             MethodName::EndToEnd => Analysis::EndToEnd,
         }
     }

@@ -66,14 +66,17 @@ pub(crate) fn evaluate_and_certify(
     let mapped = map(network, closings)?;
     let nodes = Nodes::new(network);
     let work = match options.analysis {
-        Analysis::Sfa | Analysis::EndToEnd => segment_work(scheduling.work),
+        Analysis::Sfa | Analysis::Rows | Analysis::EndToEnd => segment_work(scheduling.work),
         _ => 0,
     };
     let mut segments = Segments::new(&mapped.graph, options.analysis.method(), work)?;
     let mut results = Vec::new();
     for (index, bound) in segments.ports().iter().cloned().enumerate() {
         // The closed form sums without rounding; where that leaves 128 bits the general bound still holds.
-        let closed = if matches!(options.analysis, Analysis::Full | Analysis::EndToEnd) {
+        let closed = if matches!(
+            options.analysis,
+            Analysis::Full | Analysis::Rows | Analysis::EndToEnd
+        ) {
             closed(&nodes, &mapped, index).unwrap_or(None)
         } else {
             None

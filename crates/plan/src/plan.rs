@@ -47,19 +47,22 @@ pub enum Analysis {
     /// As [`Analysis::Staircase`]; also, the traffic that leaves a port together, and the closed form of Löser and
     /// Härtig if it applies.
     Full,
-    /// As [`Analysis::Full`]; also, ports in a row as one wherever that is less.
+    /// As [`Analysis::Full`]; also, a stream's own frames as sent, and ports in a row as one wherever that is less.
+    Rows,
+    /// As [`Analysis::Rows`]; also, the examined frame is the last on its link.
     #[default]
     EndToEnd,
 }
 
 impl Analysis {
     /// All methods, in the order of the facts that they use.
-    pub const ALL: [Analysis; 6] = [
+    pub const ALL: [Analysis; 7] = [
         Analysis::Tfa,
         Analysis::TfaPlusPlus,
         Analysis::Staircase,
         Analysis::Sfa,
         Analysis::Full,
+        Analysis::Rows,
         Analysis::EndToEnd,
     ];
 
@@ -73,6 +76,7 @@ impl Analysis {
                 aggregates: false,
                 staircase: false,
                 least_delay: false,
+                last_on_link: false,
             },
             Analysis::TfaPlusPlus => Method {
                 aggregates: false,
@@ -82,6 +86,10 @@ impl Analysis {
             },
             Analysis::Staircase => Method {
                 aggregates: false,
+                ..full
+            },
+            Analysis::Rows => Method {
+                last_on_link: false,
                 ..full
             },
             Analysis::Sfa | Analysis::Full | Analysis::EndToEnd => full,
@@ -97,6 +105,9 @@ impl Analysis {
             Analysis::Staircase => "total flow analysis with staircases and line shaping",
             Analysis::Sfa => "separated flow analysis: each way as one",
             Analysis::EndToEnd => {
+                "total flow analysis with staircases, line shaping and aggregate departures; each frame as the last on its link; ports in a row as one where that is less; closed form of Löser and Härtig where it applies"
+            }
+            Analysis::Rows => {
                 "total flow analysis with staircases, line shaping and aggregate departures; ports in a row as one where that is less; closed form of Löser and Härtig where it applies"
             }
             Analysis::Full => {

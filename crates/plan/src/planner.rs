@@ -3,7 +3,7 @@
 use crate::evaluate::{evaluate, evaluate_and_certify};
 use crate::identity::{self, Kept};
 use crate::network::Network;
-use crate::plan::{Options, Plan, PlanOptions};
+use crate::plan::{Analysis, Options, Plan, PlanOptions};
 use crate::refusal::{Reason, Refusal};
 use crate::schedule::{Scheduling, USUAL_WORK};
 use rtwire_describe::ratio::Overflow;
@@ -101,25 +101,40 @@ pub fn plan_with(
     })
 }
 
-/// Adds the facts on which its promises rest to a plan (docs/bounds.md, "The certificate"). Nothing else changes but
-/// the checksum.
+/// Adds the facts on which its promises rest to a plan (docs/bounds.md, "The certificate").
+///
+/// The checker has no rule for [`Analysis::EndToEnd`] yet. Such a plan becomes one of [`Analysis::Rows`], with the
+/// promises of that method. Of any other plan nothing else changes but the checksum.
 ///
 /// Facts about launches and windows are not part of it.
 ///
 /// # Errors
 /// [`Overflow`].
 pub fn certify(plan: &Plan) -> Result<Plan, Overflow> {
+    let analysis = match plan.options.analysis {
+        Analysis::EndToEnd => Analysis::Rows,
+        known => known,
+    };
     let options = Options {
         ignore_limits: plan.options.ignore_limits,
-        analysis: plan.options.analysis,
+        analysis,
     };
     let mut go_on = || true;
     let mut scheduling = Scheduling::new(&mut go_on).keeping_launches(plan);
     scheduling.seed = plan.options.search_seed;
     scheduling.work = plan.options.search_work.min(USUAL_WORK);
     let (found, _) = evaluate_and_certify(&plan.network, &options, &mut scheduling, true)?;
-    Ok(crate::plan_file::sealed(Plan {
+    let mut certified = Plan {
         certificate: found.certificate,
         ..plan.clone()
-    }))
+    };
+    if analysis != plan.options.analysis {
+        certified.options.analysis = analysis;
+        certified.method = found.method;
+        for (stream, found) in certified.streams.iter_mut().zip(found.streams) {
+            stream.promises = found.promises;
+            stream.recovery = found.recovery;
+        }
+    }
+    Ok(crate::plan_file::sealed(certified))
 }

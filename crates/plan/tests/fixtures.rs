@@ -13,6 +13,7 @@ const TFA: Method = Method {
     aggregates: false,
     staircase: false,
     least_delay: false,
+    last_on_link: false,
 };
 const TFA_PLUS: Method = Method {
     line_shaping: true,
@@ -21,6 +22,7 @@ const TFA_PLUS: Method = Method {
 const STAIRCASE: Method = Method {
     staircase: true,
     least_delay: true,
+    last_on_link: false,
     ..TFA_PLUS
 };
 
@@ -326,6 +328,7 @@ fn two_hops(method: Method) -> f64 {
 fn the_least_delay_contains_no_latency() {
     let delay = two_hops(Method {
         least_delay: true,
+        last_on_link: false,
         ..TFA
     });
     assert!(

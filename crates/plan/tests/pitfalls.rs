@@ -539,3 +539,29 @@ fn a_loop_with_routes_is_bounded_where_it_settles() {
             .is_some_and(|ns| ns >= 4 * 123_040)
     }));
 }
+
+/// The frames behind another one on its link come later by its time there. So a frame that takes the link for long is in
+/// the queue before those of other links that came meanwhile have gone, but not with those of its own.
+#[test]
+fn a_frame_is_the_last_on_its_link() {
+    let of =
+        |bytes: u32| format!("frame = \"{bytes} B\"\nvlan = 1\ninterval = \"10 ms\"\npriority = 7");
+    let streams = [
+        stream("v", "A", "\"D\"", &of(512)),
+        stream("short", "A", "\"D\"", &of(64)),
+        stream("long", "B", "\"D\"", &of(512)),
+        stream("middle", "B", "\"D\"", &of(256)),
+    ];
+    let network = network(&streams.concat());
+    let promise = |analysis| {
+        let options = Options {
+            analysis,
+            ..Options::default()
+        };
+        delay(&plan(&network, &options).unwrap(), "v")
+    };
+    // On the wire 4288, 704, 4288 and 2240 bit. The short one goes first: 4992 bit on the link. On the switch the long one
+    // and the examined one are all that is left when the latter comes. By the line alone 704 bit more would have come.
+    assert_eq!(promise(Analysis::Rows), (4_992 + 9_280) * 10);
+    assert_eq!(promise(Analysis::EndToEnd), (4_992 + 8_576) * 10);
+}

@@ -1,6 +1,6 @@
 //! Arrivals at a port over each input link: lines and stairs that bound them.
 
-use super::excess::{Arrivals, Stair};
+use super::excess::{Arrivals, Last, Stair};
 use super::fixed::{Data, Line, Time, plus, product, quotient_up};
 use super::mutation::{Term, keeps};
 use super::tfa::FlowNumbers;
@@ -161,6 +161,8 @@ pub(super) struct Part<'a> {
     pub(super) both: Vec<Line>,
     pub(super) own: Option<&'a Class>,
     pub(super) urgent: Vec<&'a Class>,
+    /// What is known of the class if the examined frame comes over this input.
+    pub(super) last: Option<&'a Last>,
 }
 
 impl Part<'_> {
@@ -170,7 +172,10 @@ impl Part<'_> {
         into.lines.clear();
         into.stairs.clear();
         into.rest = Line::default();
-        if let Some(own) = self.own {
+        if into.last.is_none() {
+            into.last = self.last.cloned().map(Box::new);
+        }
+        if let Some(own) = self.own.filter(|_| self.last.is_none()) {
             into.rest = own.rest;
             into.stairs.extend_from_slice(&own.stairs);
         }
@@ -185,6 +190,14 @@ impl Part<'_> {
                 ..*stair
             });
             into.stairs.extend(sooner);
+        }
+        if let Some(last) = &mut into.last {
+            // By themselves: lines of both together do not know what comes last.
+            last.above.rest = into.rest;
+            core::mem::swap(&mut last.above.stairs, &mut into.stairs);
+            last.above.lines.clear();
+            let above = self.above.iter().map(|line| line.shifted(d));
+            last.above.lines.extend(above);
         }
         // What overtakes in a window of `d` alone.
         let within = self.above.iter().map(|line| line.at(d)).min().unwrap_or(0);

@@ -9,6 +9,11 @@ use super::fixed::{Data, Line, Rate, Time, product, quotient_down};
 use super::mutation::{Term, keeps};
 use rtwire_describe::ratio::Overflow;
 
+mod last;
+
+pub(super) use last::Last;
+use last::Pieces;
+
 /// One frame in each period: `frame (floor((s + jitter) / period) + 1)` in a closed window of `s`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stair {
@@ -34,6 +39,8 @@ pub(super) struct Arrivals {
     /// The sum of the flows without a stair.
     pub(super) rest: Line,
     pub(super) stairs: Vec<Stair>,
+    /// What is known of the input of the examined frame. It takes the place of `rest` and the stairs.
+    pub(super) last: Option<Box<Last>>,
 }
 
 /// A jump and a change of slope at instant `at`.
@@ -48,6 +55,13 @@ struct Change {
 #[derive(Debug, Default)]
 pub(super) struct Walk {
     changes: Vec<Change>,
+    memory: Memory,
+    pieces: Pieces,
+}
+
+/// Memory for the pieces of one group.
+#[derive(Debug, Default)]
+struct Memory {
     steps: Vec<(Time, Data)>,
     envelope: Vec<(Time, Line)>,
 }
@@ -71,7 +85,7 @@ impl Walk {
         for group in groups {
             total = total.plus(group.lines.first().copied().unwrap_or_default())?;
             at_once = at_once.checked_add(at_zero(group)?).ok_or(Overflow)?;
-            stairs += group.stairs.len();
+            stairs += all_stairs(group).count();
         }
         if total.rate >= service {
             return Ok(None);
@@ -82,7 +96,7 @@ impl Walk {
         let mut beyond = Data::MIN;
         if stairs > 0 {
             let mut count = 0_i128;
-            for stair in groups.iter().flat_map(|group| &group.stairs) {
+            for stair in groups.iter().flat_map(all_stairs) {
                 count += i128::from(end / stair.period) + 1;
             }
             if count > MOST_STEPS as i128 + stairs as i128 {
@@ -120,6 +134,29 @@ impl Walk {
 
     /// Adds the instants of one group until `end`.
     fn add(&mut self, group: &Arrivals, end: Time) -> Result<(), Overflow> {
+        let mut into = Into {
+            changes: &mut self.changes,
+            line: Line::default(),
+            from: 0,
+        };
+        let emit = &mut |at, line| into.becomes(at, line);
+        match &group.last {
+            Some(last) => self
+                .pieces
+                .of(last, &group.lines, end, &mut self.memory, emit),
+            None => self.memory.pieces(group, end, emit),
+        }
+    }
+}
+
+impl Memory {
+    /// Calls `emit` with each straight piece of a group, and with the instant at which it begins, until `end`.
+    fn pieces(
+        &mut self,
+        group: &Arrivals,
+        end: Time,
+        emit: &mut impl FnMut(Time, Line) -> Result<(), Overflow>,
+    ) -> Result<(), Overflow> {
         self.steps.clear();
         let mut level = group.rest;
         for stair in &group.stairs {
@@ -144,14 +181,9 @@ impl Walk {
         };
         self.envelope.clear();
         envelope(lines, &mut self.envelope)?;
-        let mut into = Into {
-            changes: &mut self.changes,
-            line: Line::default(),
-            from: 0,
-        };
         if group.stairs.is_empty() {
             for (at, line) in &self.envelope {
-                into.becomes(*at, *line)?;
+                emit(*at, *line)?;
             }
             return Ok(());
         }
@@ -172,26 +204,8 @@ impl Walk {
                 (None, None) => Time::MAX,
             };
             match self.envelope.get(piece) {
-                Some((_, line)) => {
-                    let (a, b) = (level.at(now), line.at(now));
-                    let (low, high) = if a < b || (a == b && level.rate <= line.rate) {
-                        (level, *line)
-                    } else {
-                        (*line, level)
-                    };
-                    into.becomes(now, low)?;
-                    if high.rate < low.rate {
-                        let gap = high.at(now) - low.at(now);
-                        let at = quotient_down(gap, low.rate - high.rate)
-                            .ok()
-                            .and_then(|wait| now.checked_add(wait));
-                        // Changing to the other a little early: it is above until then.
-                        if let Some(at) = at.filter(|at| *at < until) {
-                            into.becomes(at, high)?;
-                        }
-                    }
-                }
-                None => into.becomes(now, level)?,
+                Some((_, line)) => least(level, *line, now, until, emit)?,
+                None => emit(now, level)?,
             }
             if until > end {
                 return Ok(());
@@ -199,6 +213,45 @@ impl Walk {
             now = until;
         }
     }
+}
+
+/// Calls `emit` with the least of two lines between two instants.
+fn least(
+    one: Line,
+    other: Line,
+    now: Time,
+    until: Time,
+    emit: &mut impl FnMut(Time, Line) -> Result<(), Overflow>,
+) -> Result<(), Overflow> {
+    let (a, b) = (one.at(now), other.at(now));
+    let (low, high) = if a < b || (a == b && one.rate <= other.rate) {
+        (one, other)
+    } else {
+        (other, one)
+    };
+    emit(now, low)?;
+    if high.rate < low.rate {
+        let gap = high.at(now) - low.at(now);
+        let at = quotient_down(gap, low.rate - high.rate)
+            .ok()
+            .and_then(|wait| now.checked_add(wait));
+        // Changing to the other a little early: it is above until then.
+        if let Some(at) = at.filter(|at| *at < until) {
+            emit(at, high)?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns all stairs of a group.
+fn all_stairs(group: &Arrivals) -> impl Iterator<Item = &Stair> {
+    let last = group.last.iter().flat_map(|last| last.stairs());
+    let own = if group.last.is_some() {
+        &[][..]
+    } else {
+        &group.stairs[..]
+    };
+    own.iter().chain(last)
 }
 
 /// The lists to which the changes of one group are added.
@@ -225,6 +278,10 @@ impl Into<'_> {
 /// Returns the data that a group has at instant zero.
 fn at_zero(group: &Arrivals) -> Result<Data, Overflow> {
     let lines = group.lines.iter().map(|line| line.burst).min();
+    if let Some(last) = &group.last {
+        let known = last.at_zero()?;
+        return Ok(lines.map_or(known, |lines| lines.min(known)));
+    }
     if group.stairs.is_empty() {
         return Ok(lines.unwrap_or(0));
     }

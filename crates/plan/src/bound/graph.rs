@@ -207,6 +207,8 @@ pub struct Method {
     pub staircase: bool,
     /// No frame passes a port in less than its own time on the link, so only the rest adds jitter.
     pub least_delay: bool,
+    /// In the sum over a route, no frame of its class ends on the examined frame's link while that is on it.
+    pub last_on_link: bool,
 }
 
 impl Method {
@@ -216,6 +218,7 @@ impl Method {
         aggregates: true,
         staircase: true,
         least_delay: true,
+        last_on_link: true,
     };
 }
 

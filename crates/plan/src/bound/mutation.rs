@@ -61,6 +61,18 @@ pub(crate) enum Term {
     SegmentBlocking,
     /// The bursts of flows that do not share all of a segment.
     SegmentOthers,
+    /// The own frames of a stream in its lane besides the examined one.
+    LastOwn,
+    /// The other frames of a lane.
+    LastOthers,
+    /// The frame of the line of a lane's other frames.
+    LastFrame,
+    /// The least size of the examined frame, which is behind the others for the shortest time.
+    LastSmallest,
+    /// The absence of an order behind a port that catches up.
+    LastCatchingUp,
+    /// The absence of an order behind a port with preemption.
+    LastInterrupted,
     /// The absence of periods behind a meter.
     MeterStairs,
     /// The small frames that a meter counts for less than they take of the link.

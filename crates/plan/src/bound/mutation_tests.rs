@@ -124,6 +124,8 @@ enum Of {
     Memory(usize),
     /// The delay of a flow over all its servers as one segment, microseconds.
     Way(usize),
+    /// The sum of a flow's delays over all its servers, with its own frames as sent, microseconds.
+    Sum(usize),
 }
 
 struct Case {
@@ -155,6 +157,16 @@ fn bound(case: &Case) -> Ratio {
             let delay = segments.delay(flow, &way).unwrap().unwrap();
             delay.times(Ratio::whole(1_000_000)).unwrap()
         }
+        Of::Sum(flow) => {
+            let mut segments = Segments::new(&graph, Method::FULL, 100).unwrap();
+            let hops = graph.flows[flow].hops.iter().enumerate();
+            let sum = hops.fold(Ratio::ZERO, |sum, (at, hop)| {
+                let class = bounds[hop.server].classes[usize::from(hop.class)];
+                let own = segments.own(flow, at).unwrap().or(class.delay);
+                sum.plus(own.unwrap()).unwrap()
+            });
+            sum.times(Ratio::whole(1_000_000)).unwrap()
+        }
     }
 }
 
@@ -163,6 +175,11 @@ fn cases() -> Vec<Case> {
     periodic.period = Some(Ratio::from_ns(10_000_000));
     let mut catching = late(port(100), 1_000);
     catching.catches_up = true;
+    let long_and_short = Flow {
+        burst: Ratio::whole(LONG + SHORT),
+        frame_min: Ratio::whole(SHORT),
+        ..flow(LONG, 1, 100, &[0, 1])
+    };
     let mut holding = late(port(100), 500);
     holding.catches_up = true;
     let mut regulated = port(100);
@@ -295,7 +312,7 @@ fn cases() -> Vec<Case> {
         },
         Case {
             term: Term::CatchingUp,
-            servers: vec![catching, port(100)],
+            servers: vec![catching.clone(), port(100)],
             flows: vec![flow(LONG, 1, 40_000, &[0, 1])],
             of: Of::Delay(1, 0),
             reached: 480,
@@ -327,6 +344,57 @@ fn cases() -> Vec<Case> {
             of: Of::Delay(1, 0),
             reached: 330,
             how: "a long frame, then nine short ones that piled up behind it: the last comes at 210 and leaves at 540 us",
+        },
+        Case {
+            term: Term::LastOwn,
+            servers: vec![port(1_000), port(100)],
+            flows: vec![flow(LONG, 2, 100, &[0, 1])],
+            of: Of::Sum(0),
+            reached: 252,
+            how: "both frames at once: the first comes at 12 us, and the second leaves 240 us later",
+        },
+        Case {
+            term: Term::LastOthers,
+            servers: vec![port(1_000), port(100)],
+            flows: vec![flow(LONG, 1, 100, &[0, 1]), flow(LONG, 1, 100, &[0, 1])],
+            of: Of::Sum(0),
+            reached: 252,
+            how: "both at once, the other one goes first, and comes at 12 us",
+        },
+        Case {
+            term: Term::LastFrame,
+            servers: vec![port(1_000), port(100)],
+            flows: vec![flow(LONG, 1, 100, &[0, 1]), flow(LONG, 1, 100, &[0, 1])],
+            of: Of::Sum(0),
+            reached: 252,
+            how: "both at once, the other one goes first, and has all come when this one begins",
+        },
+        Case {
+            term: Term::LastSmallest,
+            servers: vec![port(100), port(50)],
+            flows: vec![long_and_short, flow(SHORT, 10, 100, &[0, 1])],
+            of: Of::Sum(0),
+            reached: 580,
+            how: "a long frame, ten of the other flow, a short one: the first comes at 120 us, and all take 460 us from then on",
+        },
+        Case {
+            term: Term::LastCatchingUp,
+            servers: vec![catching, port(100)],
+            flows: vec![flow(LONG, 1, 100, &[0, 1]), flow(LONG, 1, 100, &[0, 1])],
+            of: Of::Sum(0),
+            reached: 1_480,
+            how: "both are handed over at 1240 us, the other one first",
+        },
+        Case {
+            term: Term::LastInterrupted,
+            servers: vec![preempting(port(100), 2), port(100)],
+            flows: vec![
+                flow(LONG, 1, 100, &[0, 1]),
+                first_urgent(flow(LONG, 1, 100, &[0, 1])),
+            ],
+            of: Of::Sum(0),
+            reached: 472,
+            how: "the other one interrupts it before its last 10 us: both end at 232 and 242 us",
         },
         Case {
             term: Term::MeterStairs,

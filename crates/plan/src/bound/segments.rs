@@ -142,8 +142,12 @@ impl<'a> Segments<'a> {
         let has_jitter = here.is_some_and(|here| here != AddedJitter::default()) || varies > 0;
         let smallest = self.analysis.flows[flow].smallest;
         let has_credit = self.shaper(server, class) != ClassShaper::None;
-        let differs = has_jitter || has_credit;
-        if self.is_exhausted() || self.is_regulated(flow, hop) || here.is_none() || !differs {
+        if self.is_exhausted() || self.is_regulated(flow, hop) || here.is_none() {
+            return Ok(None);
+        }
+        // What leaves the range of numbers is not bounded this way.
+        let lane = self.analysis.lane(flow, hop).unwrap_or(None);
+        if !has_jitter && !has_credit && lane.is_none() {
             return Ok(None);
         }
         let cost = self.analysis.passing[server].len();
@@ -153,9 +157,10 @@ impl<'a> Segments<'a> {
             late: -varies,
             line: -varies,
         });
-        let delay = self.analysis.delay_of(server, class, smallest);
+        let delay = self
+            .analysis
+            .delay_of(server, class, smallest, lane.as_ref());
         self.analysis.added_jitter[place] = here;
-        // What leaves the range of numbers is not bounded this way.
         let delay = delay.unwrap_or(None);
         Ok(delay.map(|delay| fixed::seconds(delay - sooner)))
     }
@@ -381,6 +386,7 @@ impl<'a> Segments<'a> {
                 lines: bundle.lines(from.map(|from| &analysis.departures[from]), varies)?,
                 rest: class.rest,
                 stairs: class.stairs,
+                last: None,
             });
         }
         Ok(Some(groups))

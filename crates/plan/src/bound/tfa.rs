@@ -18,6 +18,7 @@ use super::mutation::{Term, keeps};
 use rtwire_describe::ratio::{Overflow, Ratio};
 
 mod entry;
+mod lane;
 mod meter;
 mod port;
 mod preemption;

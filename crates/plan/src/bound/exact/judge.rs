@@ -93,6 +93,7 @@ const METHODS: [Method; 3] = [
         aggregates: false,
         staircase: false,
         least_delay: false,
+        last_on_link: false,
     },
 ];
 

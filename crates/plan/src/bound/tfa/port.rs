@@ -1,6 +1,7 @@
 //! One port: its delays by class, its backlog, and the bounds of its departures.
 
 use super::Analysis;
+use super::lane::{self, Lane};
 use crate::bound::arrivals::{Bundle, Class, Departures, Input, Part, together};
 use crate::bound::credit::Credit;
 use crate::bound::excess::Arrivals;
@@ -53,7 +54,7 @@ impl Analysis<'_> {
                 (false, _) => (Some(here.latency), low[class]),
                 (true, Some(one)) => (one.delay, product(here.rate, one.credit.wait)),
                 (true, None) => {
-                    let delay = self.delay(server, class, blocking, inputs, &shaped)?;
+                    let delay = self.delay(server, class, blocking, inputs, &shaped, None)?;
                     (delay, low[class])
                 }
             };
@@ -96,20 +97,23 @@ impl Analysis<'_> {
     }
 
     /// Returns the largest delay of a class at a port, with the arrivals as they are known now. Of a class with a credit
-    /// it is that of frames of at least `smallest`.
+    /// it is that of frames of at least `smallest`. If there is a `lane`, it is that of frames that come there.
     pub(in crate::bound) fn delay_of(
         &mut self,
         server: usize,
         class: u8,
         smallest: Data,
+        lane: Option<&Lane>,
     ) -> Result<Option<Time>, Overflow> {
         let inputs = self.inputs(server, true)?;
         let class = usize::from(class);
         let low = self.below(server, class, &inputs);
         let shaped = self.shaped_now(server, &inputs)?;
         match shaped.get(class) {
-            Some(Some(one)) => self.credit_delay(server, class, &one.credit, smallest, &inputs),
-            _ => self.delay(server, class, low, &inputs, &shaped),
+            Some(Some(one)) => {
+                self.credit_delay(server, class, &one.credit, smallest, &inputs, lane)
+            }
+            _ => self.delay(server, class, low, &inputs, &shaped, lane),
         }
     }
 
@@ -166,7 +170,7 @@ impl Analysis<'_> {
             }
             let credit = Credit::new(rate, slope, &above, largest[class], low[class])?;
             let smallest = self.smallest(server, class);
-            let delay = self.credit_delay(server, class, &credit, smallest, inputs)?;
+            let delay = self.credit_delay(server, class, &credit, smallest, inputs, None)?;
             let mut lines = vec![credit.uses];
             if delay.is_some() {
                 // Its contracts bound it as well, since their rates are below the idle slope.
@@ -208,6 +212,7 @@ impl Analysis<'_> {
         credit: &Credit,
         smallest: Data,
         inputs: &[Input],
+        lane: Option<&Lane>,
     ) -> Result<Option<Time>, Overflow> {
         let mut groups = Vec::new();
         for input in inputs.iter().filter(|input| input.classes[class].used) {
@@ -215,12 +220,17 @@ impl Analysis<'_> {
             if own.unbounded {
                 return Ok(None);
             }
+            if let Some(lane) = lane::of(lane, input.from) {
+                groups.push(lane.arrivals());
+                continue;
+            }
             let mut bundle = Bundle::default();
             bundle.add(own)?;
             groups.push(Arrivals {
                 lines: bundle.lines(self.link(input), input.shift)?,
                 rest: own.rest,
                 stairs: own.stairs.clone(),
+                last: None,
             });
         }
         let Some(excess) = self.walk.excess(&groups, credit.idle_slope)? else {
@@ -259,6 +269,7 @@ impl Analysis<'_> {
         blocking: Data,
         inputs: &[Input],
         shaped: &[Option<Shaped>],
+        lane: Option<&Lane>,
     ) -> Result<Option<Time>, Overflow> {
         let rate = self.servers[server].rate;
         let mut parts: Vec<Part<'_>> = Vec::new();
@@ -288,7 +299,12 @@ impl Analysis<'_> {
                 continue;
             }
             let link = self.link(input);
-            part.equal = equal.lines(link, input.shift)?;
+            let lane = lane::of(lane, input.from);
+            part.last = lane.map(|lane| &lane.last);
+            part.equal = match lane {
+                Some(lane) => lane.lines.clone(),
+                None => equal.lines(link, input.shift)?,
+            };
             if !part.urgent.is_empty() {
                 part.above = above.lines(link, input.shift)?;
                 part.both = both.lines(link, input.shift)?;

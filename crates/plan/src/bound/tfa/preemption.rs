@@ -131,6 +131,7 @@ impl Analysis<'_> {
             lines,
             rest: *rest,
             stairs: stairs.clone(),
+            last: None,
         }))
     }
 }
