@@ -22,7 +22,6 @@ const TFA_PLUS: Method = Method {
 const STAIRCASE: Method = Method {
     staircase: true,
     least_delay: true,
-    last_on_link: false,
     ..TFA_PLUS
 };
 
@@ -328,7 +327,6 @@ fn two_hops(method: Method) -> f64 {
 fn the_least_delay_contains_no_latency() {
     let delay = two_hops(Method {
         least_delay: true,
-        last_on_link: false,
         ..TFA
     });
     assert!(
