@@ -228,6 +228,12 @@ impl Collected<'_> {
         )
     }
 
+    /// Returns true if a stream or a best-effort allowance passes a port.
+    fn is_used(&self, id: &PortId) -> bool {
+        let (mut streams, mut others) = self.passing(id);
+        streams.next().is_some() || others.next().is_some()
+    }
+
     /// Returns the longest time for which one contract through this port may send at the link's rate, ns.
     fn hold_ns(&self, id: &PortId) -> u64 {
         let Some(rate) = self.port_plan(id).map(|plan| plan.link_rate_bps) else {
@@ -242,14 +248,15 @@ impl Collected<'_> {
     fn port_evidence(&self) -> Vec<PortEvidence> {
         let mut evidence = Vec::new();
         for plan in &self.plan.ports {
-            if plan.classes.is_empty() {
+            // A schedule needs no class at a port that only its own streams pass. They pass it all the same.
+            let id = PortId::new(&plan.node, &plan.port);
+            if !self.is_used(&id) {
                 continue;
             }
             let Some(port) = self.port_index(plan) else {
                 continue;
             };
             let records = &self.fabric.records;
-            let id = PortId::new(&plan.node, &plan.port);
             let watch = self.watches.get(port).cloned().unwrap_or_default();
             let ends = (plan.node.as_str(), plan.port.as_str());
             evidence.push(PortEvidence {
