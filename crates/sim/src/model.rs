@@ -173,6 +173,15 @@ pub(crate) struct Flow {
     pub(crate) recovery: u32,
 }
 
+impl Flow {
+    /// Returns the number of frames that it may send at once.
+    pub(crate) fn burst_frames(&self) -> u32 {
+        let burst = u64::try_from(self.burst.floor()).unwrap_or(u64::MAX);
+        let frames = (burst / u64::from(self.bits.max(1))).clamp(1, 1 << 16);
+        u32::try_from(frames).unwrap_or(1)
+    }
+}
+
 /// The recovery of a redundant stream.
 #[derive(Clone, Debug)]
 pub(crate) struct RecoveryModel {

@@ -1,13 +1,16 @@
 //! Tries to break promises: random restarts and hill climbing over phases, pauses, patterns and latencies.
 //!
 //! Each promise in turn is the victim: at equal times its frames come last. A restart aligns all sources, so that
-//! their bursts meet the victim on its route. It does so port after port, at the victim's real arrival times. Then
-//! single changes are kept if they delay the victim further.
+//! their bursts meet the victim on its route. It does so port after port, at the victim's real arrival times. Most
+//! restarts are built: they also decide the order of the frames that join ([`staged`]). Then single changes are kept if
+//! they delay the victim further.
 //!
 //! Every simulation counts for every promise, because a bad schedule for one may be worse for another.
 
 mod cuts;
 mod meetings;
+mod moves;
+mod staged;
 
 use rtwire_plan::Plan;
 
@@ -17,9 +20,16 @@ use crate::report::{Report, Witness, promise_ns};
 use crate::scenario::{Behaviour, Lateness, Pattern, Scenario, clocks, cycle_ps};
 use crate::simulator::Simulator;
 use meetings::{Gathering, Meeting};
+use staged::Group;
+
+/// Plays a scenario: returns the victim's largest delay, or `None` if the search is to end.
+type Play<'a, S> = dyn FnMut(&mut S, &Scenario) -> Option<u64> + 'a;
 
 /// Number of unsuccessful changes in a row after which a climb ends.
 const PATIENCE: u32 = 40;
+
+/// Number of built starts before the first climb of a victim. Fewer precede each later one.
+const VARIANTS: u64 = 6;
 
 /// The options of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,8 +58,18 @@ struct Search<'a, 'm> {
     /// together with the victim's worst one. The times are from the last kept scenario.
     meetings: Vec<Meeting>,
     shifts: Vec<Option<i64>>,
-    /// For each of them, the times at which the victim's worst frame and the other source's first one arrived there, ps.
-    arrivals: Vec<Option<(u64, u64)>>,
+    /// For each of them, the times at which the other source's first frame arrived there, and the last one of its first
+    /// burst, ps.
+    seen: Vec<Option<(u64, u64)>>,
+    /// For each port of the victim's route, the times at which its worst frame arrived there, ps. If it sends a burst,
+    /// those of the first and the last frame.
+    comes: Vec<Option<(u64, u64)>>,
+    /// For each port of its route, the time at which that frame's transmission began, ps.
+    begins: Vec<Option<u64>>,
+    /// The flows of the victim's class that join its route.
+    groups: Vec<Group>,
+    /// For each victim, the number of its built starts so far.
+    starts: Vec<u64>,
     /// The ports of the victim's route whose latency varies, each with the time at which the victim's worst frame
     /// enters the queue there if its latency is the largest.
     gatherings: Vec<Gathering>,
@@ -98,7 +118,11 @@ pub fn search(
         played: 0,
         meetings: Vec::new(),
         shifts: Vec::new(),
-        arrivals: Vec::new(),
+        seen: Vec::new(),
+        comes: Vec::new(),
+        begins: Vec::new(),
+        groups: Vec::new(),
+        starts: vec![0; victims.len()],
         gatherings: Vec::new(),
     };
     if victims.is_empty() {
@@ -156,15 +180,30 @@ impl Search<'_, '_> {
             Some(search.simulator.listeners()[listener].worst_ps)
         };
         self.meet(listener);
-        let mut scenario = match &self.best[victim] {
+        self.groups.clear();
+        let promise_ps = promises[victim].unwrap_or(0).saturating_mul(1_000);
+        let best = self.best[victim].as_ref();
+        let attained = best.is_some_and(|best| promise_ps > 0 && best.delay_ps >= promise_ps);
+        let patience = if attained { PATIENCE / 4 } else { PATIENCE };
+        let first = self.starts[victim] == 0;
+        let mut scenario = match best {
             // Sometimes the climb starts from the best known scenario.
-            Some(best) if self.random.once_in(3) => best.scenario.clone(),
+            Some(best) if !first && self.random.once_in(3) => best.scenario.clone(),
+            _ if first || !self.random.once_in(4) => {
+                let variants = if first { VARIANTS } else { VARIANTS / 2 };
+                let from = self.starts[victim];
+                self.starts[victim] += variants;
+                let goal = (listener, promise_ps, options.seed);
+                match self.worst_stage(goal, from..from + variants, &mut play) {
+                    Some(scenario) => scenario,
+                    None => return false,
+                }
+            }
             _ => {
                 let mut scenario = self.restart(listener, options.seed);
                 if !self.random.once_in(4) {
                     // A short simulation: only the first frames, until they have arrived.
                     let start = self.reach_ps.iter().max().copied().unwrap_or(0);
-                    let promise_ps = promises[victim].unwrap_or(0).saturating_mul(1_000);
                     let short = start.saturating_add(promise_ps).saturating_mul(2);
                     scenario.duration_ps = scenario.duration_ps.min(short);
                 }
@@ -186,7 +225,7 @@ impl Search<'_, '_> {
         let mut reached = None;
         let mut failures = 0;
         let mut candidate = scenario.clone();
-        while failures < PATIENCE {
+        while failures < patience {
             let Some(seen) = play(self, &candidate) else {
                 return false;
             };
@@ -348,6 +387,12 @@ impl Search<'_, '_> {
         if self.model.preempts && self.random.once_in(6) && self.cut(scenario) {
             return;
         }
+        if self.random.once_in(4) && self.aim(scenario) {
+            return;
+        }
+        if self.random.once_in(2) && self.rearrange(scenario) {
+            return;
+        }
         if !self.shifts.is_empty() && self.random.once_in(3) {
             // Makes one flow arrive at a port together with the victim.
             let at = self.random.below(self.shifts.len() as u64) as usize;
@@ -363,7 +408,12 @@ impl Search<'_, '_> {
         }
         let changes = 1 + self.random.below(3) / 2;
         for _ in 0..changes {
-            let flow = self.random.below(self.model.flows.len() as u64) as usize;
+            let met = self.random.below(self.meetings.len().max(1) as u64) as usize;
+            let flow = match self.meetings.get(met) {
+                // Mostly one that meets the victim.
+                Some(meeting) if !self.random.once_in(4) => meeting.flow,
+                _ => self.random.below(self.model.flows.len() as u64) as usize,
+            };
             let cycle = cycle_ps(self.model, flow);
             let leader = self.leader(flow);
             let source = &mut scenario.sources[leader];

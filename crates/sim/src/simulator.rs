@@ -156,8 +156,10 @@ pub struct Simulator<'a> {
     clocks: Vec<Clock>,
     duration_ps: u64,
     last_at_ties: u32,
-    /// Arrival of the first frame of each edge at the port, ps.
-    first_came_ps: Vec<u64>,
+    /// For each edge: arrivals at the port.
+    came: Vec<Came>,
+    /// The same before the first frame.
+    fresh: Vec<Came>,
     /// For frames of the flow that is last at ties: entry into the talker's queue, edge, and arrival at the edge's
     /// port, ps.
     trace: Vec<(u64, u32, u64)>,
@@ -171,6 +173,17 @@ pub struct Simulator<'a> {
     recoveries: Vec<Recovering>,
     meters: Vec<Metering>,
     breaks: Vec<Break>,
+}
+
+/// Arrivals of an edge's frames at its port.
+#[derive(Clone, Copy, Debug)]
+struct Came {
+    /// That of the first one; `u64::MAX` if there is none. Picoseconds.
+    first_ps: u64,
+    /// That of the last one of its first burst so far.
+    burst_ps: u64,
+    /// The number of frames left of that burst.
+    left: u32,
 }
 
 fn credits(port: &PortModel) -> Vec<Option<Credit>> {
@@ -214,6 +227,15 @@ impl<'a> Simulator<'a> {
                 ..PortSeen::default()
             },
         });
+        let fresh: Vec<Came> = model
+            .edges
+            .iter()
+            .map(|edge| Came {
+                first_ps: u64::MAX,
+                burst_ps: 0,
+                left: model.flows[edge.flow as usize].burst_frames(),
+            })
+            .collect();
         Simulator {
             model,
             events: EventQueue::new(model.gap_ps),
@@ -233,7 +255,8 @@ impl<'a> Simulator<'a> {
             clocks: Vec::new(),
             duration_ps: 0,
             last_at_ties: NONE,
-            first_came_ps: vec![u64::MAX; model.edges.len()],
+            came: fresh.clone(),
+            fresh,
             trace: Vec::new(),
             regulators: Regulators::new(model),
             lanes: vec![(0, 0); model.lanes],
@@ -351,7 +374,7 @@ impl<'a> Simulator<'a> {
         self.breaks.clone_from(&scenario.breaks);
         self.sources.clear();
         self.sent.fill(0);
-        self.first_came_ps.fill(u64::MAX);
+        self.came.copy_from_slice(&self.fresh);
         self.trace.clear();
         self.choosing.clear();
         self.random = Random::new(scenario.seed, 1 << 41);

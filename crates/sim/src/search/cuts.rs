@@ -42,8 +42,8 @@ impl Search<'_, '_> {
         }
         let (low, high, carried) = choices[self.random.below(choices.len() as u64) as usize];
         let (lower, other) = (self.meetings[low], self.meetings[high]);
-        let (Some(&Some((mine_ps, low_ps))), Some(&Some((_, high_ps)))) =
-            (self.arrivals.get(low), self.arrivals.get(high))
+        let (Some((mine_ps, low_ps)), Some((_, high_ps))) =
+            (self.arrivals(low), self.arrivals(high))
         else {
             return false;
         };
@@ -78,5 +78,17 @@ impl Search<'_, '_> {
             source.gap_ps = (mine_ps - comes_ps).saturating_sub(apart_ps);
         }
         true
+    }
+
+    /// Returns the times at which the victim's worst frame and the first one of another source arrived where they meet,
+    /// ps.
+    fn arrivals(&self, meeting: usize) -> Option<(u64, u64)> {
+        let (first_ps, _) = self.seen.get(meeting).copied().flatten()?;
+        let (mine_ps, _) = self
+            .comes
+            .get(self.meetings[meeting].hop)
+            .copied()
+            .flatten()?;
+        Some((mine_ps, first_ps))
     }
 }

@@ -12,15 +12,23 @@ pub(super) struct Meeting {
     pub(super) theirs: u32,
     pub(super) mine: u32,
     /// The port's position on the victim's route.
-    hop: usize,
+    pub(super) hop: usize,
+    /// The last position of the victim's route up to which the flow stays with it, from here on.
+    pub(super) exit: usize,
+    /// The port that sends into the link over which the flow comes; `None` at its talker.
+    pub(super) link: Option<u32>,
+    /// Size of its burst, bits.
+    pub(super) bits: u64,
     /// True if the flow joins the victim's route here over another link. If it joins several times, as on a ring, only
     /// the port nearest to its talker counts. There no other link has serialized it with others yet.
-    joins: bool,
+    pub(super) joins: bool,
     /// The time between frames of its burst on the input link, ps, and the number of frames that may follow each other.
-    spacing_ps: u64,
-    frames: u64,
+    pub(super) spacing_ps: u64,
+    pub(super) frames: u64,
     /// True for a lower class, which delays the victim only if its transmission has begun.
-    lower: bool,
+    pub(super) lower: bool,
+    /// True for the victim's class.
+    pub(super) same: bool,
 }
 
 /// A port of the victim's route whose latency varies.
@@ -38,7 +46,7 @@ impl Search<'_, '_> {
         let (edges, victim) = (&self.model.edges, &self.model.listeners[victim]);
         self.meetings.clear();
         self.shifts.clear();
-        self.arrivals.clear();
+        self.seen.clear();
         let port = |edge: u32| edges[edge as usize].port;
         let link = |way: &[u32], at: usize| Some(port(way[at.checked_sub(1)?]));
         for listener in &self.model.listeners {
@@ -55,21 +63,33 @@ impl Search<'_, '_> {
                 .iter()
                 .filter(|(hop, at)| *hop == 0 || link(theirs, *at) != link(&victim.path, *hop))
                 .min_by_key(|(_, at)| *at);
-            for place in &places {
+            for (number, place) in places.iter().enumerate() {
+                let together = places[number..].windows(2);
+                let together = together.take_while(|pair| pair[1].0 == pair[0].0 + 1);
+                let exit = place.0 + together.count();
+                let came_over = link(theirs, place.1);
                 let (hop, theirs, mine) = (place.0, theirs[place.1], victim.path[place.0]);
-                let known = |meeting: &Meeting| meeting.theirs == theirs;
-                if self.meetings.iter().any(known) {
+                let known = |meeting: &&mut Meeting| meeting.theirs == theirs;
+                if let Some(known) = self.meetings.iter_mut().find(known) {
+                    known.exit = known.exit.max(exit);
                     continue;
                 }
+                let flow = listener.flow as usize;
+                let frames = u64::from(self.model.flows[flow].burst_frames());
+                let class = edges[theirs as usize].class;
                 self.meetings.push(Meeting {
-                    flow: listener.flow as usize,
+                    flow,
                     theirs,
                     mine,
                     hop,
+                    exit,
+                    link: came_over,
+                    bits: frames.saturating_mul(u64::from(self.model.flows[flow].bits)),
                     joins: Some(place) == joins,
                     spacing_ps: self.spacing_ps(&listener.path, place.1),
-                    frames: self.burst_frames(listener.flow as usize),
-                    lower: edges[theirs as usize].class < edges[mine as usize].class,
+                    frames,
+                    lower: class < edges[mine as usize].class,
+                    same: class == edges[mine as usize].class,
                 });
             }
         }
@@ -85,14 +105,12 @@ impl Search<'_, '_> {
         };
         let port = &self.model.ports[before.port as usize];
         let bits = self.model.flows[before.flow as usize].bits;
+        // Behind a port with credits as far apart as those allow.
+        if let Some(&Some(idle_bps)) = port.idle_bps.get(usize::from(before.class)) {
+            let bits = u128::from(bits) * 1_000_000_000_000;
+            return u64::try_from(bits.div_ceil(u128::from(idle_bps.max(1)))).unwrap_or(u64::MAX);
+        }
         port.line.transmit(bits, 0).0
-    }
-
-    /// Returns the number of frames that a flow may send at once.
-    fn burst_frames(&self, flow: usize) -> u64 {
-        let flow = &self.model.flows[flow];
-        let burst = u64::try_from(flow.burst.floor()).unwrap_or(u64::MAX);
-        (burst / u64::from(flow.bits.max(1))).clamp(1, 1 << 16)
     }
 
     /// Returns the time by which another flow's burst must be earlier than together with the victim, so that a later
@@ -130,13 +148,17 @@ impl Search<'_, '_> {
             Some(i64::try_from(wanted).ok()? - i64::try_from(theirs).ok()?)
         };
         self.shifts = self.meetings.iter().map(shift).collect();
-        if self.model.preempts {
-            let arrival = |meeting: &Meeting| {
-                let mine = simulator.came_ps(born_ps, meeting.mine)?;
-                Some((mine, simulator.first_came_ps(meeting.theirs)?))
-            };
-            self.arrivals = self.meetings.iter().map(arrival).collect();
-        }
+        let both = |meeting: &Meeting| {
+            let first_ps = simulator.first_came_ps(meeting.theirs)?;
+            Some((first_ps, simulator.burst_came_ps(meeting.theirs)?))
+        };
+        self.seen = self.meetings.iter().map(both).collect();
+        let last = |edge: &u32| simulator.last_came_ps(born_ps, *edge);
+        let path = self.model.listeners[victim].path.iter();
+        self.comes = path
+            .map(|edge| Some((simulator.came_ps(born_ps, *edge)?, last(edge)?)))
+            .collect();
+        self.listen_begins(victim);
         let path = self.model.listeners[victim].path.iter().enumerate();
         let gathering = |(hop, edge): (usize, &u32)| {
             let mine = &self.model.edges[*edge as usize];
@@ -159,7 +181,7 @@ impl Search<'_, '_> {
     /// Returns the start of the busy period of the victim's class and above, when the victim arrives at a port at
     /// `mine_ps`. A lower frame delays them all if its transmission begins before. Only the first frame of each flow
     /// counts.
-    fn waits_since_ps(&self, mine: u32, mine_ps: u64) -> u64 {
+    pub(super) fn waits_since_ps(&self, mine: u32, mine_ps: u64) -> u64 {
         let (model, victim) = (self.model, &self.model.edges[mine as usize]);
         let port = &model.ports[victim.port as usize];
         let mut comers: Vec<(u64, &Edge)> = Vec::new();
@@ -216,17 +238,22 @@ impl Search<'_, '_> {
 
     /// Makes most of the flows that join at a position of the victim's route arrive there together with it.
     pub(super) fn align(&mut self, hop: usize, scenario: &mut Scenario) {
-        for gathering in self.gatherings.iter().filter(|it| it.hop == hop) {
-            if let Lateness::Gather { at_ps } = &mut scenario.lateness[gathering.port] {
-                *at_ps = gathering.at_ps;
-            }
-        }
+        self.gather_at(hop, scenario);
         for (meeting, shift) in self.meetings.iter().zip(&self.shifts) {
             if let (Some(shift), true) = (shift, meeting.joins && meeting.hop == hop) {
                 if !self.random.once_in(12) {
                     let source = &mut scenario.sources[meeting.flow];
                     source.phase_ps = source.phase_ps.saturating_add_signed(*shift);
                 }
+            }
+        }
+    }
+
+    /// Lets the frames at one position of the victim's route gather in the queue when the victim comes, if they gather.
+    pub(super) fn gather_at(&self, hop: usize, scenario: &mut Scenario) {
+        for gathering in self.gatherings.iter().filter(|it| it.hop == hop) {
+            if let Lateness::Gather { at_ps } = &mut scenario.lateness[gathering.port] {
+                *at_ps = gathering.at_ps;
             }
         }
     }

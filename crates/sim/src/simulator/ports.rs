@@ -48,8 +48,12 @@ impl Simulator<'_> {
         }
         let now_ps = self.now_ps;
         let begun = self.begun(index);
-        let first = &mut self.first_came_ps[edge.even as usize];
-        *first = came_ps.min(*first);
+        let came = &mut self.came[edge.even as usize];
+        came.first_ps = came_ps.min(came.first_ps);
+        if came.left > 0 {
+            came.left -= 1;
+            came.burst_ps = came_ps;
+        }
         if edge.flow == self.last_at_ties {
             self.trace.push((frame.born_ps, edge.even, came_ps));
         }

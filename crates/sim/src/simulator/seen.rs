@@ -103,13 +103,27 @@ impl Simulator<'_> {
 
     /// Returns the time at which the first frame of an edge arrived at its port, ps.
     pub(crate) fn first_came_ps(&self, edge: u32) -> Option<u64> {
-        let came = self.first_came_ps.get(edge as usize).copied();
+        let came = self.came.get(edge as usize).map(|came| came.first_ps);
         came.filter(|came| *came != u64::MAX)
+    }
+
+    /// Returns the time at which the last frame of an edge's first burst arrived at its port, ps: as many frames as its
+    /// flow may send at once.
+    pub(crate) fn burst_came_ps(&self, edge: u32) -> Option<u64> {
+        let came = self.came.get(edge as usize)?;
+        (came.first_ps != u64::MAX).then_some(came.burst_ps)
     }
 
     /// Returns the time at which a frame of the flow that is last at ties arrived at an edge's port, ps.
     pub(crate) fn came_ps(&self, born_ps: u64, edge: u32) -> Option<u64> {
         let mut trace = self.trace.iter();
+        let found = trace.find(|(born, at, _)| *born == born_ps && *at == edge);
+        found.map(|(_, _, came_ps)| *came_ps)
+    }
+
+    /// The same for the last of the frames that entered their talker's queue together.
+    pub(crate) fn last_came_ps(&self, born_ps: u64, edge: u32) -> Option<u64> {
+        let mut trace = self.trace.iter().rev();
         let found = trace.find(|(born, at, _)| *born == born_ps && *at == edge);
         found.map(|(_, _, came_ps)| *came_ps)
     }
