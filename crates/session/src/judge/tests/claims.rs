@@ -51,7 +51,7 @@ fn one_late(sequence: u32) -> u64 {
     }
 }
 
-/// What B took before its evidence begins is not in it.
+/// Removes the arrivals before B's evidence begins.
 fn begun_late(files: &mut [Made; 2], open_ns: u64) {
     let b = &mut files[1].evidence;
     b.account.header.open_ns = open_ns;
