@@ -32,7 +32,7 @@ impl Contract {
         }
     }
 
-    /// Returns the earliest times, no sooner than those of `frames`, at which frames of so many bits conform. They stay in
+    /// Returns the earliest times, no sooner than those of `frames`, at which frames with their numbers of bits conform. They stay in
     /// order.
     fn held_back(self, frames: impl IntoIterator<Item = (u64, u64)>) -> Vec<u64> {
         let (mut level, mut last_ns) = (0_u128, 0_u64);

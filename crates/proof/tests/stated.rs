@@ -1,4 +1,4 @@
-//! What a plan states besides its certificate: memory that is shared, what ends enforce, limits, and a network of the
+//! The statements of a plan besides its certificate: memory that is shared, what ends enforce, limits, and a network of the
 //! form that every rule relies on.
 
 use std::path::Path;
@@ -113,7 +113,7 @@ fn a_laxer_shaper_is_refused() {
     refused(|plan| plan["streams"][1]["launch"] = json!({"offset_ns": 5}), words);
 }
 
-/// What switches enforce but the network does not state has no rule.
+/// There is no rule for a mechanism that switches enforce and the network does not state.
 #[test]
 fn gates_preemption_meters_and_cycles_of_the_plan_alone_are_not_covered() {
     let at = |port: &str, key: &'static str| {

@@ -81,7 +81,7 @@ fn a_bucket_that_is_a_tenth_shallower_loses_frames() {
 
 #[test]
 fn the_meters_of_a_network_follow_from_its_numbers() {
-    let text = "[network]\nname = \"one\"\n[defaults]\nlink-rate = \"100 Mbit/s\"\n\
+    let text = "[network]\nname = \"one\"\n[defaults]\nlink-rate = \"100 Mbit/s\"\nclock-drift = \"0 ppm\"\n\
         [[switch]]\nname = \"s\"\nbuffer = \"1 MB\"\nflow-meters = \"on\"\n\
         [[host]]\nname = \"a\"\n[[host]]\nname = \"b\"\n[[link]]\nends = [\"a\", \"s\"]\n[[link]]\nends = [\"b\", \"s\"]\n\
         [[stream]]\nname = \"x\"\ntalker = \"a\"\nlisteners = [\"b\"]\nframe = \"976 B\"\ninterval = \"1 ms\"\ntick-error = \"0 us\"\n";
@@ -96,7 +96,7 @@ fn the_meters_of_a_network_follow_from_its_numbers() {
     // All of the wire counted, by clocks that are off by 100 ppm: the talker's, and twice the meter's.
     let text = text
         .replace("flow-meters", "meter-overhead = \"24 B\"\nflow-meters")
-        .replace("[defaults]\n", "[defaults]\nclock-drift = \"100 ppm\"\n");
+        .replace("\"0 ppm\"", "\"100 ppm\"");
     let meters = planned(&text).meters;
     // 8 Mbit/s times 1.0001^3, rounded up.
     assert_eq!(meters[0].committed_rate_bps, 8_002_401);

@@ -161,7 +161,7 @@ pub(super) struct Part<'a> {
     pub(super) both: Vec<Line>,
     pub(super) own: Option<&'a Class>,
     pub(super) urgent: Vec<&'a Class>,
-    /// What is known of the class if the examined frame comes over this input.
+    /// The arrivals of the class by their kind, if the examined frame comes over this input.
     pub(super) last: Option<&'a Last>,
 }
 

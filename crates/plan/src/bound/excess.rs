@@ -39,7 +39,7 @@ pub(super) struct Arrivals {
     /// The sum of the flows without a stair.
     pub(super) rest: Line,
     pub(super) stairs: Vec<Stair>,
-    /// What is known of the input of the examined frame. It takes the place of `rest` and the stairs.
+    /// The input of the examined frame, if it is this one. It takes the place of `rest` and the stairs.
     pub(super) last: Option<Box<Last>>,
 }
 

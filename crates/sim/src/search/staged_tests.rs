@@ -30,7 +30,7 @@ fn line(streams: &[(&str, &str, &str, &str)]) -> String {
     text
 }
 
-/// Returns the promise of the first stream and the worst delay of so many simulations, ps.
+/// Returns the promise of the first stream and the worst delay that a number of simulations finds, ps.
 fn first(streams: &[(&str, &str, &str, &str)], simulations: u64) -> (u64, u64) {
     let network = read(&line(streams), "line.toml", &[]).unwrap();
     let plan = plan(&network, &Options::default()).unwrap();
