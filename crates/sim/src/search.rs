@@ -2,7 +2,7 @@
 //!
 //! Each promise in turn is the victim: at equal times its frames come last. A restart aligns all sources, so that
 //! their bursts meet the victim on its route. It does so port after port, at the victim's real arrival times. Most
-//! restarts are built: they also decide the order of the frames that join ([`staged`]). Then single changes are kept if
+//! restarts are built: they also decide the order of the frames that join (`staged`). Then single changes are kept if
 //! they delay the victim further.
 //!
 //! Every simulation counts for every promise, because a bad schedule for one may be worse for another.
