@@ -76,7 +76,7 @@ fn launched(times: &[u64], launch: &Launch, each: u32) -> Vec<u64> {
 
 /// Returns the times of a run's frames, held back. `entered` has a time for each flow and sequence number, ns; 0: none.
 ///
-/// What has no contract is left alone: streams without a shaper, and best effort that a manager divides.
+/// Streams without a shaper, and best effort that a manager divides, have no contract and are left alone.
 pub(crate) fn held_back(network: &Network, plan: &Plan, entered: &[Vec<u64>]) -> Vec<Vec<u64>> {
     let mut held = entered.to_vec();
     for (flow, stream) in network.streams.iter().enumerate() {

@@ -23,6 +23,20 @@ const US: u64 = 1_000;
 const START: u64 = 10_000 * MS;
 const FRAMES: u32 = 1_200;
 
+/// Returns a look at a clock that was set at the start, "forward" or "back" by some time.
+fn clock_set(how: &str) -> Mark {
+    Mark {
+        at_ns: START,
+        card_error_ns: None,
+        clock: Some(ClockLook {
+            offset_ns: None,
+            uncertainty_ns: None,
+            state: String::new(),
+            set: vec![format!("the clock was set {how}")],
+        }),
+    }
+}
+
 const NETWORK: &str = r#"
 [network]
 name = "two"
@@ -227,16 +241,11 @@ fn what_is_later_than_promised_is_broken_and_the_clocks_are_a_term_of_their_own(
     // Set during the run, at either end: no time of this stream means anything, and no talker's lateness.
     for host in [0, 1] {
         let mut set = both(|_| 3_400 * US, 0);
-        set[host].evidence.account.marks.push(Mark {
-            at_ns: START,
-            card_error_ns: None,
-            clock: Some(ClockLook {
-                offset_ns: None,
-                uncertainty_ns: None,
-                state: String::new(),
-                set: vec!["the clock was set forward by 37.00 s".to_owned()],
-            }),
-        });
+        set[host]
+            .evidence
+            .account
+            .marks
+            .push(clock_set("forward by 37.00 s"));
         is(
             &set,
             Verdict::Inconclusive,

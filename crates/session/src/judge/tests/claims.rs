@@ -118,16 +118,7 @@ fn a_clock_that_was_set_makes_no_frame_lost() {
     let b = &mut files[1].evidence;
     b.arrivals[0].retain(|arrival| arrival.sequence >= 300);
     b.account.header.open_ns = START + 100 * MS;
-    b.account.marks.push(Mark {
-        at_ns: START,
-        card_error_ns: None,
-        clock: Some(ClockLook {
-            offset_ns: None,
-            uncertainty_ns: None,
-            state: String::new(),
-            set: vec!["the clock was set back by 200.0 ms".to_owned()],
-        }),
-    });
+    b.account.marks.push(clock_set("back by 200.0 ms"));
     is(&files, Verdict::Inconclusive, "was set back");
 }
 
